@@ -1,0 +1,3 @@
+"""Rolling-shutter camera self-calibration."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,17 @@
+"""Errors that name the value, what was expected and what to do. The command line prints them as one line."""
+
+
+class RsscError(Exception):
+    """Root of all errors of ours; `exit_code` is what the command line returns."""
+
+    exit_code = 2
+
+
+class InputError(RsscError):
+    """The input is missing, unreadable or inconsistent."""
+
+
+class NotCalibratableError(RsscError):
+    """The input is fine, but it cannot tell the camera's parameters."""
+
+    exit_code = 3

@@ -1,0 +1,46 @@
+"""Runs a kernel over contiguous chunks of its items, one thread per chunk."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+
+
+def thread_count() -> int:
+    """The number of threads that kernels use: `RSSC_THREADS`, or the cores this process may run on."""
+    limit = os.environ.get("RSSC_THREADS")
+    if limit:
+        return max(1, int(limit))
+    return min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@cache
+def _pool(process_id: int) -> ThreadPoolExecutor:
+    # Keyed by process: the threads of a parent do not exist in its forked children.
+    return ThreadPoolExecutor(thread_count(), thread_name_prefix=f"rssc-{process_id}")
+
+
+def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, int]]:
+    """Splits items into contiguous ranges of about equal work.
+
+    Args:
+        offsets: (n + 1,) cumulative work before each item, as in a ragged array.
+        chunk_count: How many ranges at the most.
+    """
+    item_count = len(offsets) - 1
+    targets = np.linspace(offsets[0], offsets[-1], chunk_count + 1)
+    bounds = np.searchsorted(offsets, targets, side="left")
+    bounds[0], bounds[-1] = 0, item_count
+    bounds = np.unique(np.clip(bounds, 0, item_count))
+    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
+    """Calls `task(chunk_index, begin, end)` for every chunk, in parallel, and re-raises its errors."""
+    if len(chunks) == 1:
+        task(0, *chunks[0])
+        return
+    for future in [_pool(os.getpid()).submit(task, i, *chunk) for i, chunk in enumerate(chunks)]:
+        future.result()

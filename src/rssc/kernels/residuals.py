@@ -1,0 +1,189 @@
+"""The two residuals of the five methods, with every Jacobian block.
+
+    spline residual      e = project(lens, T(i + gamma rho) X) - m                      (te; paper Eq. 7)
+    rectified residual   e = project(lens, T_ref X) - m_ref(gamma)                      (ce; Eq. 15, dp; Eq. 18)
+
+rho is the row fraction of the observation on the sensor, T the spline; T_ref is either a free pose per frame (ce)
+or the spline at the reference time (dp), and m_ref the interpolated observation at the reference time. Residuals
+are projection minus measurement; the paper writes the opposite and differentiates inconsistently.
+
+A residual depends on consecutive poses: four controls of the spline, or one free pose.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rssc.kernels.interpolation import hermite, quadratic
+from rssc.kernels.jit import kernel
+from rssc.kernels.lens import PARAMETER_COUNT, project, project_with_jacobian
+from rssc.kernels.spline import SCRATCH, camera_point, locate, pose_row
+
+GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
+READOUT = PARAMETER_COUNT
+MAX_POSES = 4
+
+
+class State(NamedTuple):
+    """Everything that is estimated, and what is computed from it once per linearisation."""
+
+    lens_model: int
+    parameters: np.ndarray  # (9,) lens parameters and readout ratio
+    poses: np.ndarray  # (n, 3, 4) control poses of the spline, or free poses
+    increments: np.ndarray  # (n, 6) logarithms between consecutive controls
+    transports: np.ndarray  # (n, 6, 3) their derivative in the controls
+    start: float  # time of the spline's first valid moment
+    spacing: float  # knot spacing in frames
+    points: np.ndarray  # (p, 3)
+
+
+class SplineTable(NamedTuple):
+    """Spline residuals, sorted by point."""
+
+    offsets: np.ndarray  # (p + 1,) range of each point
+    frame_times: np.ndarray  # (m,)
+    fractions: np.ndarray  # (m,) row fraction on the sensor
+    pixels: np.ndarray  # (m, 2)
+    weights: np.ndarray  # (m,) one over the standard deviation in pixels
+
+
+class RectifiedTable(NamedTuple):
+    """Rectified residuals, sorted by point."""
+
+    offsets: np.ndarray  # (p + 1,)
+    poses: np.ndarray  # (m,) free pose of the frame; -1 where the pose comes from the spline
+    reference_times: np.ndarray  # (m,) at readout ratio zero
+    reference_share: float  # derivative of the reference time in the readout ratio
+    frame_times: np.ndarray  # (m, nodes), nodes = 3 quadratic, 4 Hermite
+    fractions: np.ndarray  # (m, nodes)
+    pixels: np.ndarray  # (m, nodes, 2)
+    weights: np.ndarray  # (m,)
+    importance: float  # lambda, a factor on the squares
+
+
+class Block(NamedTuple):
+    """Jacobian of one residual: which poses it depends on, and the derivatives."""
+
+    d_pose: np.ndarray  # (2, 24)
+    d_point: np.ndarray  # (2, 3)
+    d_global: np.ndarray  # (2, 9)
+    d_camera_point: np.ndarray  # (2, 3) scratch
+    scratch: np.ndarray  # (3, SCRATCH)
+
+
+@kernel
+def make_block():
+    return Block(
+        np.zeros((2, 24)), np.zeros((2, 3)), np.zeros((2, GLOBAL_COUNT)), np.zeros((2, 3)), np.zeros((3, SCRATCH))
+    )
+
+
+@kernel
+def spline_first_pose(state, table, i):
+    t = table.frame_times[i] + state.parameters[READOUT] * table.fractions[i]
+    return locate(t, state.start, state.spacing, len(state.poses))
+
+
+@kernel
+def rectified_first_pose(state, table, i):
+    if table.poses[i] >= 0:
+        return table.poses[i], 0.0
+    t = table.reference_times[i] + state.parameters[READOUT] * table.reference_share
+    return locate(t, state.start, state.spacing, len(state.poses))
+
+
+@kernel
+def reference_pixel(state, table, i):
+    gamma = state.parameters[READOUT]
+    if table.frame_times.shape[1] == 3:
+        return quadratic(gamma, table.reference_times[i], table.reference_share, table.frame_times[i],
+                         table.fractions[i], table.pixels[i])  # fmt: skip
+    return hermite(gamma, table.reference_times[i], table.reference_share, table.frame_times[i],
+                   table.fractions[i], table.pixels[i])  # fmt: skip
+
+
+@kernel
+def free_camera_point(pose, x, y, z):
+    return (
+        pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
+        pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3],
+        pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3],
+    )
+
+
+@kernel
+def spline_residual(state, table, i, point, block):
+    """Residual (eu, ev) of one observation; NaN where the lens does not see the point."""
+    k, s = spline_first_pose(state, table, i)
+    px, py, pz = camera_point(
+        state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
+    )
+    u, v = project(state.lens_model, state.parameters, px, py, pz)
+    return u - table.pixels[i, 0], v - table.pixels[i, 1]
+
+
+@kernel
+def rectified_residual(state, table, i, point, block):
+    k, s = rectified_first_pose(state, table, i)
+    if table.poses[i] >= 0:
+        px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
+    else:
+        px, py, pz = camera_point(
+            state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
+        )
+    u, v = project(state.lens_model, state.parameters, px, py, pz)
+    m_u, m_v, _, _ = reference_pixel(state, table, i)
+    return u - m_u, v - m_v
+
+
+@kernel
+def _spline_rows(state, k, px, py, pz, block, share):
+    """Both rows of the pose, point and readout derivatives, the reading time moving by `share` per gamma."""
+    for row in range(2):
+        j = block.d_camera_point[row]
+        d_s = pose_row(state.poses, state.increments, state.transports, k, px, py, pz, j[0], j[1], j[2],
+                       block.scratch, block.d_pose[row], block.d_point[row])  # fmt: skip
+        block.d_global[row, READOUT] = d_s * share / state.spacing
+
+
+@kernel
+def linearise_spline(state, table, i, point, block):
+    """Residual and Jacobian of one observation: (eu, ev, first pose, pose count)."""
+    k, s = spline_first_pose(state, table, i)
+    px, py, pz = camera_point(
+        state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
+    )
+    u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
+    _spline_rows(state, k, px, py, pz, block, table.fractions[i])
+    return u - table.pixels[i, 0], v - table.pixels[i, 1], k, 4
+
+
+@kernel
+def linearise_rectified(state, table, i, point, block):
+    """Like `linearise_spline`, for a rectified residual."""
+    k, s = rectified_first_pose(state, table, i)
+    free = table.poses[i] >= 0
+    if free:
+        px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
+    else:
+        px, py, pz = camera_point(
+            state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
+        )
+    u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
+    if free:
+        c = state.poses[k]
+        for row in range(2):
+            j = block.d_camera_point[row]
+            j0, j1, j2 = j[0], j[1], j[2]
+            d_pose = block.d_pose[row]
+            d_pose[0], d_pose[1], d_pose[2] = py * j2 - pz * j1, pz * j0 - px * j2, px * j1 - py * j0
+            d_pose[3], d_pose[4], d_pose[5] = j0, j1, j2
+            for n in range(3):
+                block.d_point[row, n] = c[0, n] * j0 + c[1, n] * j1 + c[2, n] * j2
+            block.d_global[row, READOUT] = 0.0
+    else:
+        _spline_rows(state, k, px, py, pz, block, table.reference_share)
+    m_u, m_v, dm_u, dm_v = reference_pixel(state, table, i)
+    block.d_global[0, READOUT] -= dm_u
+    block.d_global[1, READOUT] -= dm_v
+    return u - m_u, v - m_v, k, 1 if free else 4

@@ -1,0 +1,8 @@
+"""Frozen, validated values: cameras, trajectories, tracks, scenes and calibrations."""
+
+from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
+from rssc.model.scene import Neighbours, Scene
+from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+
+__all__ = ["LENS_MODELS", "Camera", "Lens", "Neighbours", "Scene", "Shutter", "Tracks", "Trajectory"]

@@ -1,0 +1,69 @@
+"""A scene: what bundle adjustment starts from and what it returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.model.arrays import FloatArray, IntArray, float_array, index_array
+from rssc.model.camera import Camera
+from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Positions of points around a frame, for the rectified residuals.
+
+    Usually linked from the tracks; given explicitly where positions in neighbouring frames come from elsewhere.
+    """
+
+    frames: IntArray
+    """(m,) the frame that is rectified."""
+    points: IntArray
+    """(m,)"""
+    node_frames: IntArray
+    """(m, 3 or 4) consecutive frames in which the point was seen."""
+    node_pixels: FloatArray
+    """(m, 3 or 4, 2) where it was seen there."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Camera, tracks, frame times, poses and points; all of it measured, assumed or estimated so far."""
+
+    camera: Camera
+    tracks: Tracks
+    points: FloatArray
+    """(p, 3) in world coordinates."""
+    cam_from_world: FloatArray
+    """(f, 3, 4) pose of each frame."""
+    frame_times: FloatArray = None  # type: ignore[assignment]
+    """(f,) time of each frame's first row in median frame intervals; 0, 1, 2, .. where not given."""
+    trajectory: Trajectory | None = None
+    """A continuous trajectory to start from; fitted to `cam_from_world` where not given."""
+    neighbours: Neighbours | None = None
+    """Explicit neighbours for ce and dp; linked from the tracks where not given."""
+
+    def __post_init__(self) -> None:
+        frame_count = self.tracks.frame_count
+        object.__setattr__(self, "points", float_array("points", self.points, (self.tracks.point_count, 3)))
+        poses = np.asarray(self.cam_from_world, dtype=float)
+        if poses.ndim == 3 and poses.shape[1:] == (4, 4):
+            poses = poses[:, :3]
+        poses = float_array("cam_from_world", poses, (frame_count, 3, 4))
+        error = np.abs(poses[:, :, :3] @ poses[:, :, :3].transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        if error.max() > 1e-6:
+            raise InputError(f"cam_from_world[{int(np.argmax(error))}] is not a rotation: R R^T is {error.max():.1e} off.")
+        object.__setattr__(self, "cam_from_world", poses)
+        times = np.arange(frame_count, dtype=float) if self.frame_times is None else self.frame_times
+        times = float_array("frame_times", times, (frame_count,))
+        if np.any(np.diff(times) <= 0):
+            raise InputError(f"frame_times must increase; they do not after frame {int(np.argmin(np.diff(times)))}.")
+        object.__setattr__(self, "frame_times", times)
+        if self.neighbours is not None:
+            index_array("neighbours.points", self.neighbours.points, (-1,), len(self.points), "points")
+            index_array("neighbours.frames", self.neighbours.frames, (-1,), frame_count, "frames")

@@ -1,0 +1,49 @@
+"""A continuous camera trajectory: cam_from_world at any time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rssc.errors import InputError
+from rssc.kernels import spline
+from rssc.model.arrays import FloatArray, float_array
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A cumulative cubic B-spline on SE(3) over cam_from_world, with uniform knots."""
+
+    control_poses: FloatArray
+    """(n, 3, 4) control poses [R | t]; the spline does not pass through them."""
+    start: float
+    """First valid time, in frame intervals."""
+    knot_spacing: float
+    """Time between knots, in frame intervals."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "control_poses", float_array("control_poses", self.control_poses, (-1, 3, 4)))
+        if len(self.control_poses) < 4:
+            raise InputError(f"a cubic spline needs at least 4 control poses; got {len(self.control_poses)}.")
+        if not self.knot_spacing > 0:
+            raise InputError(f"knot spacing is {self.knot_spacing}; expected a positive number of frames.")
+
+    @property
+    def end(self) -> float:
+        """Last valid time."""
+        return self.start + (len(self.control_poses) - 3) * self.knot_spacing
+
+    def cam_from_world(self, times: ArrayLike) -> FloatArray:
+        """(n, 3, 4) poses at (n,) times; beyond the valid interval, the end polynomials go on."""
+        return spline.poses_at(self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times)))
+
+    def velocities(self, times: ArrayLike) -> FloatArray:
+        """(n, 6) velocities [rotation, translation] per frame interval in the camera frame: dT/dt = [v] T."""
+        return spline.velocities_at(
+            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times))
+        )
+
+    def centres(self, times: ArrayLike) -> FloatArray:
+        """(n, 3) camera centres in the world."""
+        poses = self.cam_from_world(times)
+        return -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
