@@ -1,0 +1,1 @@
+"""From footage to tracks and a first reconstruction."""

@@ -1,0 +1,82 @@
+"""Which part of a long recording tells most about the camera.
+
+A few short probes are decoded all over the recording. Each is rated by what the solve feeds on: the image moves
+(the readout shows only then), points move differently from one another (parallax), and frames are sharp enough to
+track. The stretch with the best mean rating wins.
+"""
+
+from collections.abc import Callable, Iterator
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rssc.model.arrays import FloatArray, IntArray
+
+Reader = Callable[[IntArray], Iterator[tuple[int, NDArray[np.uint8]]]]
+
+_PROBES_PER_STRETCH = 4
+_MOST_PROBES = 48
+_PROBE_WIDTH = 320
+# Frames of a probe after its first: the next one shows image motion, the last one parallax.
+_PROBE_STEPS = np.array([0, 1, 8])
+# Motion and parallax at which a probe gets half of the marks, in image widths.
+_HALF_MOTION = 0.004
+_HALF_PARALLAX = 0.004
+
+
+def informative_stretch(
+    read: Reader, count: int, length: int, progress: Callable[[int, int], None] | None = None
+) -> tuple[int, int, str]:
+    """First and one past the last frame of the best stretch of `length` frames, and a sentence that says so."""
+    spacing = max(length // _PROBES_PER_STRETCH, -(-count // _MOST_PROBES), _PROBE_STEPS[-1] + 1)
+    starts = np.arange(0, count - _PROBE_STEPS[-1], spacing)
+    ratings, sharpness = np.zeros(len(starts)), np.zeros(len(starts))
+    frames: dict[int, NDArray[np.uint8]] = {}
+    for index, image in read((starts[:, None] + _PROBE_STEPS).ravel()):
+        height = max(16, round(image.shape[0] * _PROBE_WIDTH / image.shape[1]))
+        frames[index] = cv2.resize(image, (_PROBE_WIDTH, height), interpolation=cv2.INTER_AREA)
+        probe, step = divmod(index, spacing)
+        if step == _PROBE_STEPS[-1]:
+            parts = [frames.pop(int(index - step + s), None) for s in _PROBE_STEPS]
+            if all(part is not None for part in parts):
+                ratings[probe], sharpness[probe] = _rate(*parts)  # type: ignore[arg-type]
+            if progress is not None:
+                progress(probe + 1, len(starts))
+    usual = np.median(sharpness[sharpness > 0]) if np.any(sharpness > 0) else 1.0
+    ratings *= np.minimum(1.0, sharpness / usual)
+    begin = _best_start(starts, ratings, count, length)
+    return begin, begin + length, (
+        f"of {count} frames, {begin}:{begin + length} were used: the stretch with the most image motion and parallax "
+        "and the least blur; choose others with --frames."
+    )  # fmt: skip
+
+
+def _best_start(starts: IntArray, ratings: FloatArray, count: int, length: int) -> int:
+    candidates = np.minimum(starts, count - length)
+    inside = (starts >= candidates[:, None]) & (starts <= candidates[:, None] + length - _PROBE_STEPS[-1])
+    means = (inside @ ratings) / np.maximum(1, inside.sum(1))
+    return int(candidates[np.argmax(means)])
+
+
+def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.uint8]) -> tuple[float, float]:
+    """Rating of motion and parallax from 0 to 1, and sharpness in arbitrary units."""
+    points = cv2.goodFeaturesToTrack(first, 200, 0.01, 8)
+    if points is None or len(points) < 12:
+        return 0.0, 0.0
+    near, near_found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, None, winSize=(11, 11), maxLevel=3)
+    far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, None, winSize=(11, 11), maxLevel=3)
+    found = (near_found.ravel() > 0) & (far_found.ravel() > 0)
+    if np.count_nonzero(found) < 12:
+        return 0.0, 0.0
+    start, near, far = points.reshape(-1, 2)[found], near.reshape(-1, 2)[found], far.reshape(-1, 2)[found]
+    motion = float(np.median(np.linalg.norm(near - start, axis=1))) / _PROBE_WIDTH
+    homography, _ = cv2.findHomography(start, far, cv2.RANSAC, 1.0)
+    parallax = 0.0
+    if homography is not None:
+        moved = cv2.perspectiveTransform(start[:, None], homography)[:, 0]
+        # The upper quartile, capped, so that neither a dominant plane hides parallax nor a lost point fakes it.
+        parallax = min(float(np.percentile(np.linalg.norm(far - moved, axis=1), 75)) / _PROBE_WIDTH, 0.03)
+    rating = motion / (motion + _HALF_MOTION) * parallax / (parallax + _HALF_PARALLAX)
+    contrast = float(np.std(first)) + 1.0
+    return rating * len(start) / len(points), float(np.std(cv2.Laplacian(first, cv2.CV_32F))) / contrast
