@@ -1,0 +1,48 @@
+"""Covariance of lens and readout: the inverse of their information after everything else is marginalised."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.adjust.options import AdjustOptions
+from rssc.adjust.problem import Problem
+from rssc.adjust.schur import Reducer, SingularError, global_information
+from rssc.kernels.residuals import State
+from rssc.model.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Covariance of the estimated global parameters, in pixels, distortion coefficients and frame intervals."""
+
+    parameters: tuple[str, ...]
+    matrix: FloatArray
+    """(k, k)"""
+
+    def sigma(self, name: str) -> float:
+        """Standard deviation of a parameter; zero where it was fixed."""
+        if name not in self.parameters:
+            return 0.0
+        i = self.parameters.index(name)
+        return float(np.sqrt(self.matrix[i, i]))
+
+
+def estimate_covariance(
+    problem: Problem, state: State, options: AdjustOptions, loss: tuple[int, float], factor: float
+) -> Covariance:
+    """Covariance at the optimum; `factor` is the variance factor of the residuals."""
+    names = tuple(
+        name
+        for name, index in zip(problem.parameter_names, problem.parameter_indices, strict=True)
+        if problem.free_globals[index]
+    )
+    reducer = Reducer(problem, *loss, options.sparse, options.motion_prior)
+    try:
+        information = global_information(problem, reducer.linearise(state, 0.0))
+    except SingularError:
+        return Covariance(names, np.diag(np.full(len(names), np.inf)))
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    # A direction without information has an infinite variance, not a negative one.
+    inverse = (vectors / np.maximum(values, 1e-15)) @ vectors.T
+    return Covariance(names, factor * inverse * np.outer(scale, scale))

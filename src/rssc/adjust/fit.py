@@ -1,0 +1,84 @@
+"""Fits a spline to poses, so that it passes through them at their times.
+
+Gauss-Newton on log(T(t_i) T_i^-1) with the spline's exact Jacobian. Where there are more controls than poses, the
+rest is decided by a small penalty on the change of velocity from knot to knot.
+"""
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+from scipy.sparse.linalg import spsolve
+
+from rssc.errors import InputError
+from rssc.kernels import lie, spline
+from rssc.kernels.jit import kernel
+from rssc.model.arrays import FloatArray
+from rssc.model.trajectory import Trajectory
+
+_SMOOTHNESS = 1e-3
+_MAX_ITERATIONS = 8
+
+
+@kernel
+def _linearise(controls, start, spacing, times, targets, residuals, jacobians, first):
+    w, _ = spline.increments(controls)
+    for i in range(len(times)):
+        k, s = spline.locate(times[i], start, spacing, len(controls))
+        pose, d_controls, _ = spline.pose_with_jacobian(controls, w, k, s)
+        residuals[i] = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
+        jacobians[i] = lie.se3_left_jacobian_inverse(residuals[i]) @ d_controls
+        first[i] = k
+    return w
+
+
+def knot_count(duration: float, knot_spacing: float) -> int:
+    """Control poses that cover a duration in frames: ceil(duration / spacing) + 3."""
+    return int(np.ceil(duration / knot_spacing - 1e-9)) + 3
+
+
+def interpolate_poses(times: FloatArray, poses: FloatArray, at: FloatArray) -> FloatArray:
+    """(n, 3, 4) poses on the geodesics between given ones, constant velocity beyond the ends."""
+    index = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    out = np.empty((len(at), 3, 4))
+    for n, i in enumerate(index):
+        step = lie.se3_log(lie.compose(poses[i + 1], lie.inverse(poses[i])))
+        share = (at[n] - times[i]) / (times[i + 1] - times[i])
+        out[n] = lie.compose(lie.se3_exp(share * step), poses[i])
+    return out
+
+
+def fit_trajectory(
+    times: FloatArray, poses: FloatArray, start: float, end: float, knot_spacing: float
+) -> Trajectory:
+    """The spline over [start, end] that passes through (n, 3, 4) poses at (n,) times, and is smooth beyond them."""
+    if len(times) < 2:
+        raise InputError(f"{len(times)} pose(s) cannot define a trajectory; give at least 2.")
+    times, poses = np.ascontiguousarray(times, float), np.ascontiguousarray(poses, float)
+    count = max(4, knot_count(end - start, knot_spacing))
+    knots = start + (np.arange(count) - 1) * knot_spacing
+    controls = interpolate_poses(times, poses, knots)
+    residuals, jacobians = np.empty((len(times), 6)), np.empty((len(times), 6, 24))
+    first = np.empty(len(times), dtype=np.int64)
+    rows = np.repeat(np.arange(6 * len(times)), 24)
+    for _ in range(_MAX_ITERATIONS):
+        w = _linearise(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
+        columns = np.repeat((6 * first)[:, None] + np.arange(24), 6, axis=0).reshape(-1)
+        data = csr_array((jacobians.reshape(-1), (rows, columns)), shape=(6 * len(times), 6 * count))
+        smooth = _SMOOTHNESS * _second_differences(count)
+        bend = _SMOOTHNESS * np.diff(w[1:], axis=0).reshape(-1)
+        jacobian = vstack([data, smooth])
+        normal = (jacobian.T @ jacobian).tocsc()
+        step = -spsolve(normal, jacobian.T @ np.concatenate([residuals.reshape(-1), bend])).reshape(-1, 6)
+        controls = lie.retract(controls, step)
+        if np.abs(step).max() < 1e-10 * (1 + np.abs(controls).max()):
+            break
+    return Trajectory(controls, start, knot_spacing)
+
+
+def _second_differences(count: int) -> csr_array:
+    """Derivative of W_(k+1) - W_k in the controls, to first order in the increments."""
+    rows = np.arange(6 * (count - 2))
+    data = [np.full(len(rows), c) for c in (1.0, -2.0, 1.0)]
+    columns = [rows, rows + 6, rows + 12]
+    return csr_array(
+        (np.concatenate(data), (np.tile(rows, 3), np.concatenate(columns))), shape=(len(rows), 6 * count)
+    )
