@@ -1,0 +1,76 @@
+"""Exact rolling-shutter projection: the row is solved for, not approximated.
+
+A point X of a frame that starts at time i is seen at the row fraction s that solves
+
+    s = g(s)        g(s) = row_fraction(project(T(i + readout_ratio * s) X))
+
+g hardly depends on s (a point moves by a small part of the image during the readout), so the secant method on
+g(s) - s converges in a few steps to rounding.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import Camera
+from rssc.simulation.motion import Motion
+
+_MAX_STEPS = 30
+_TOLERANCE = 1e-15
+_ROUNDING = 1e-11
+
+
+def rolling_shutter_project(
+    camera: Camera, motion: Motion, points: ArrayLike, frame_times: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Where a moving rolling-shutter camera sees points, inside the image or not.
+
+    Args:
+        camera: Lens and shutter.
+        motion: The camera's motion.
+        points: (n, 3) in the world.
+        frame_times: (n,) time of the first row of the frame in which each point is seen.
+
+    Returns:
+        (n, 2) pixels, NaN where the lens cannot see the point, and (n, 3) the points in camera coordinates at
+        that moment.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    frame_times = np.asarray(frame_times, dtype=np.float64)
+    pixels = np.empty((len(points), 2))
+    local = np.empty((len(points), 3))
+
+    def fraction(rows: np.ndarray, s: FloatArray) -> FloatArray:
+        poses = motion.cam_from_world(frame_times[rows] + camera.shutter.readout_ratio * s)
+        local[rows] = np.einsum("nij,nj->ni", poses[:, :, :3], points[rows]) + poses[:, :, 3]
+        pixels[rows] = camera.lens.project(local[rows])
+        return camera.row_fraction(pixels[rows])
+
+    rows = np.arange(len(points))
+    before = np.full(len(points), 0.5)
+    error_before = fraction(rows, before) - before
+    s = before + error_before
+    for _ in range(_MAX_STEPS):
+        error = fraction(rows, s) - s
+        # Late in a long clip rounding is worse than the tolerance: a tiny error that no longer falls is the end too.
+        stalled = (np.abs(error) < _ROUNDING) & (np.abs(error) > 0.5 * np.abs(error_before))
+        active = (np.abs(error) > _TOLERANCE) & ~stalled
+        if not active.any():
+            break
+        slope = (error - error_before)[active] / (s - before)[active]
+        rows, before, error_before = rows[active], s[active], error[active]
+        s = before - error_before / slope
+    return pixels, local
+
+
+def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> np.ndarray:
+    """(n,) whether pixels lie in the image and are the lens's own image of the (n, 3) points.
+
+    A distortion polynomial folds back far outside the field of view; such a pixel does not unproject to its point.
+    """
+    u, v = pixels.T
+    inside = (u >= -0.5) & (u < camera.width - 0.5) & (v >= -0.5) & (v < camera.height - 0.5)
+    rays = camera.lens.unproject(pixels[inside])
+    directions = local_points[inside] / np.linalg.norm(local_points[inside], axis=1, keepdims=True)
+    inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - 1e-12
+    return inside
