@@ -14,6 +14,7 @@ from rssc.adjust.problem import Problem, build_problem
 from rssc.adjust.robust import loss_scale, variance_factor
 from rssc.errors import InputError
 from rssc.kernels import normal_equations as kernels
+from rssc.kernels.parallel import with_serial_blas
 from rssc.kernels.residuals import READOUT, State
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
@@ -43,6 +44,7 @@ class Adjustment:
         return float(np.sqrt((self.residuals**2).sum(axis=1).mean()))
 
 
+@with_serial_blas
 def adjust(
     scene: Scene, method: str = "te", *, callback: Callable[[Iteration], None] | None = None, **options: Any
 ) -> Adjustment:
@@ -121,7 +123,10 @@ def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
     bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):
         owners = np.concatenate(
-            [np.repeat(np.arange(len(scene.points)), np.diff(table.offsets)) for table in (problem.spline, problem.rectified)]
+            [
+                np.repeat(np.arange(len(scene.points)), np.diff(table.offsets))
+                for table in (problem.spline, problem.rectified)
+            ]
         )
         raise InputError(
             f"point {owners[bad[0]]} at {np.round(scene.points[owners[bad[0]]], 3).tolist()} lies behind a camera that "

@@ -46,9 +46,7 @@ def interpolate_poses(times: FloatArray, poses: FloatArray, at: FloatArray) -> F
     return out
 
 
-def fit_trajectory(
-    times: FloatArray, poses: FloatArray, start: float, end: float, knot_spacing: float
-) -> Trajectory:
+def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: float, knot_spacing: float) -> Trajectory:
     """The spline over [start, end] that passes through (n, 3, 4) poses at (n,) times, and is smooth beyond them."""
     if len(times) < 2:
         raise InputError(f"{len(times)} pose(s) cannot define a trajectory; give at least 2.")
@@ -79,6 +77,4 @@ def _second_differences(count: int) -> csr_array:
     rows = np.arange(6 * (count - 2))
     data = [np.full(len(rows), c) for c in (1.0, -2.0, 1.0)]
     columns = [rows, rows + 6, rows + 12]
-    return csr_array(
-        (np.concatenate(data), (np.tile(rows, 3), np.concatenate(columns))), shape=(len(rows), 6 * count)
-    )
+    return csr_array((np.concatenate(data), (np.tile(rows, 3), np.concatenate(columns))), shape=(len(rows), 6 * count))

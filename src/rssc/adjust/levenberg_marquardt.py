@@ -125,9 +125,7 @@ def optimise(
         run_chunks(substitute, linear.chunks)
         step = np.concatenate([step_pose, step_global])
         expected = predicted.sum() + step @ (damping * linear.damping_diagonal * step - gradient_vector)
-        trial = state._replace(
-            parameters=state.parameters + step_global, points=state.points + step_points
-        )
+        trial = state._replace(parameters=state.parameters + step_global, points=state.points + step_points)
         if problem.free_poses:
             trial = with_spline(trial, lie.retract(state.poses, step_pose.reshape(-1, 6)))
         trial_cost = _safe_cost(problem, trial, state.points, loss, options.motion_prior)

@@ -162,7 +162,7 @@ class Reducer:
                 blocks=np.zeros((len(columns), 6, 6)),
                 block_offsets=offsets,
                 block_columns=columns,
-                border=np.zeros((rows, GLOBAL_COUNT)),
+                border=np.zeros((GLOBAL_COUNT, rows)),
                 corner=np.zeros((GLOBAL_COUNT, GLOBAL_COUNT)),
                 rhs_pose=np.zeros(rows),
                 rhs_global=np.zeros(GLOBAL_COUNT),
@@ -294,7 +294,9 @@ class PoseSolver:
             self._sparse = _factor_blocks(reduced)
         elif rows <= _DENSE_ROWS and 3 * width > rows:
             try:
-                self._dense = cho_factor(_dense_from_band(reduced.band), lower=True, overwrite_a=True, check_finite=False)
+                self._dense = cho_factor(
+                    _dense_from_band(reduced.band), lower=True, overwrite_a=True, check_finite=False
+                )
             except np.linalg.LinAlgError as error:
                 raise SingularError from error
         else:
@@ -337,7 +339,7 @@ def solve_reduced(problem: Problem, linearisation: Linearisation) -> tuple[Float
     reduced = linearisation.reduced
     step_global = np.zeros(GLOBAL_COUNT)
     free = np.flatnonzero(problem.free_globals)
-    border, corner, rhs = reduced.border[:, free], reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
+    border, corner, rhs = reduced.border[free].T, reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
     if not problem.free_poses:
         step_global[free] = -_solve_corner(corner, rhs)
         return np.zeros(len(reduced.rhs_pose)), step_global
@@ -359,7 +361,7 @@ def global_information(problem: Problem, linearisation: Linearisation) -> FloatA
     corner = reduced.corner[np.ix_(free, free)]
     if not problem.free_poses:
         return corner
-    border = reduced.border[:, free]
+    border = reduced.border[free].T
     information = corner - border.T @ PoseSolver(reduced).solve(border)
     return 0.5 * (information + information.T)
 

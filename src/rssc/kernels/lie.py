@@ -11,16 +11,17 @@ Everything follows from five scalar functions of x = theta^2,
     phi_4 = (1/2 - phi_2) / x         phi_5 = (1/6 - phi_3) / x
 
 For x < 1 the last two are summed as series and the others follow from phi_m = 1/m! - x phi_(m+2), which
-never cancels. With ad the adjoint of the Lie algebra,
+never cancels. With xi = [w, r], c = w . r and [.] the cross-product matrix,
 
-    exp       R = I + phi_1 [w] + phi_2 [w]^2         V = I + phi_2 [w] + phi_3 [w]^2
-    Jl SE(3)  I + c1 ad + c2 ad^2 + c3 ad^3 + c4 ad^4
-              c1 = 2 phi_2 - phi_1 / 2    c2 = (5 phi_3 - phi_2) / 2
-              c3 = phi_3 / 2 - phi_4      c4 = (phi_4 - 3 phi_5) / 2
+    exp        R = I + phi_1 [w] + phi_2 [w]^2         t = Jl(w) r
+    Jl SO(3)   I + phi_2 [w] + phi_3 [w]^2
+    Jl SE(3)   [ Jl(w)   0   ]     Q = phi_2 [r] + phi_3 (r w^T + w r^T - 2 c I)
+               [ Q     Jl(w) ]         - c (phi_3 - 2 phi_4) [w] - c (phi_4 - 3 phi_5) [w]^2
 
-The last line is exact: ad satisfies (ad^2 + x)^2 ad = 0, so the series of (e^ad - 1) / ad ends at ad^4
-(Barfoot, State Estimation for Robotics, section 7.1). The inverse is I - ad/2 + alpha ad^2 + beta ad^4 with
-alpha and beta from the value and the derivative of (theta/2) cot(theta/2) - 1 at the double root.
+Q is exact: the adjoint ad of the Lie algebra satisfies (ad^2 + x)^2 ad = 0, so the series of (e^ad - 1) / ad ends at
+ad^4 (Barfoot, State Estimation for Robotics, section 7.1), and the products of cross matrices in it collapse, for
+instance [w][r][w] = -c [w]. The inverse is I - ad/2 + alpha ad^2 + beta ad^4 with alpha and beta from the value and
+the derivative of (theta/2) cot(theta/2) - 1 at the double root.
 """
 
 import math
@@ -207,17 +208,18 @@ def lie_bracket_matrix(xi):
 
 @kernel
 def se3_left_jacobian(xi):
-    _, phi_2, phi_3, phi_4, phi_5 = phi_functions(xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2])
-    phi_1 = 1.0 - phi_3 * (xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2])
-    ad = lie_bracket_matrix(xi)
-    ad_2 = ad @ ad
-    return (
-        np.eye(6)
-        + (2 * phi_2 - 0.5 * phi_1) * ad
-        + 0.5 * (5 * phi_3 - phi_2) * ad_2
-        + (0.5 * phi_3 - phi_4) * (ad_2 @ ad)
-        + 0.5 * (phi_4 - 3 * phi_5) * (ad_2 @ ad_2)
-    )
+    w, r = xi[:3], xi[3:]
+    _, phi_2, phi_3, phi_4, phi_5 = phi_functions(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
+    k = cross_matrix(w)
+    kk = k @ k
+    c = w[0] * r[0] + w[1] * r[1] + w[2] * r[2]
+    out = np.zeros((6, 6))
+    out[:3, :3] = np.eye(3) + phi_2 * k + phi_3 * kk
+    out[3:, 3:] = out[:3, :3]
+    symmetric = np.outer(r, w) + np.outer(w, r) - 2.0 * c * np.eye(3)
+    out[3:, :3] = phi_2 * cross_matrix(r) + phi_3 * symmetric
+    out[3:, :3] -= c * (phi_3 - 2.0 * phi_4) * k + c * (phi_4 - 3.0 * phi_5) * kk
+    return out
 
 
 @kernel

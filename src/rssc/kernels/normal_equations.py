@@ -29,6 +29,7 @@ import numpy as np
 from rssc.kernels.jit import kernel
 from rssc.kernels.residuals import (
     GLOBAL_COUNT,
+    MAX_POSES,
     linearise_rectified,
     linearise_spline,
     make_block,
@@ -54,7 +55,7 @@ class Reduced(NamedTuple):
     blocks: np.ndarray  # (nonzero blocks, 6, 6)
     block_offsets: np.ndarray  # (n + 1,)
     block_columns: np.ndarray  # (nonzero blocks,)
-    border: np.ndarray  # (6 n, 9)
+    border: np.ndarray  # (9, 6 n), transposed so that inner loops run along it
     corner: np.ndarray  # (9, 9)
     rhs_pose: np.ndarray  # (6 n,)
     rhs_global: np.ndarray  # (9,)
@@ -128,15 +129,16 @@ def _find(values, begin, end, value):
 
 
 @kernel
-def _add_gram(reduced, first, count, d_pose, weight):
-    """U += weight * d_pose^T d_pose, for consecutive poses."""
+def _add_gram(reduced, first, count, d_pose, weighted):
+    """U += d_pose^T weighted, for consecutive poses."""
     size = 6 * count
     if len(reduced.band) > 0:
         for a in range(size):
-            x, y = weight * d_pose[0, a], weight * d_pose[1, a]
-            row = reduced.band[6 * first + a]
-            for b in range(a, size):
-                row[b - a] += x * d_pose[0, b] + y * d_pose[1, b]
+            x, y = weighted[0, a], weighted[1, a]
+            row = reduced.band[6 * first + a, : size - a]
+            c0, c1 = d_pose[0, a:size], d_pose[1, a:size]
+            for b in range(size - a):
+                row[b] += x * c0[b] + y * c1[b]
         return
     for m in range(count):
         end = reduced.block_offsets[first + m + 1]
@@ -144,7 +146,7 @@ def _add_gram(reduced, first, count, d_pose, weight):
             at = _find(reduced.block_columns, reduced.block_offsets[first + m], end, first + n)
             block = reduced.blocks[at]
             for a in range(6):
-                x, y = weight * d_pose[0, 6 * m + a], weight * d_pose[1, 6 * m + a]
+                x, y = weighted[0, 6 * m + a], weighted[1, 6 * m + a]
                 for b in range(6):
                     block[a, b] += x * d_pose[0, 6 * n + b] + y * d_pose[1, 6 * n + b]
 
@@ -155,12 +157,18 @@ def _subtract_outer(reduced, poses, y):
     size = y.shape[1]
     if len(reduced.band) > 0:
         first = 6 * poses[0]
-        for a in range(size):
-            y0, y1, y2 = y[0, a], y[1, a], y[2, a]
-            row = reduced.band[first + a, : size - a]
-            c0, c1, c2 = y[0, a:], y[1, a:], y[2, a:]
-            for b in range(size - a):
-                row[b] -= y0 * c0[b] + y1 * c1[b] + y2 * c2[b]
+        # Two rows at a time halve the loads of Y; the odd triangle entry is done by hand.
+        for a in range(0, size, 2):
+            x0, x1, x2 = y[0, a], y[1, a], y[2, a]
+            z0, z1, z2 = y[0, a + 1], y[1, a + 1], y[2, a + 1]
+            reduced.band[first + a, 0] -= x0 * x0 + x1 * x1 + x2 * x2
+            upper = reduced.band[first + a, 1 : size - a]
+            lower = reduced.band[first + a + 1, : size - a - 1]
+            c0, c1, c2 = y[0, a + 1 :], y[1, a + 1 :], y[2, a + 1 :]
+            for b in range(size - a - 1):
+                d0, d1, d2 = c0[b], c1[b], c2[b]
+                upper[b] -= x0 * d0 + x1 * d1 + x2 * d2
+                lower[b] -= z0 * d0 + z1 * d1 + z2 * d2
         return
     for m in range(len(poses)):
         at = reduced.block_offsets[poses[m]]
@@ -172,6 +180,29 @@ def _subtract_outer(reduced, poses, y):
                 y0, y1, y2 = y[0, 6 * m + a], y[1, 6 * m + a], y[2, 6 * m + a]
                 for b in range(6):
                     block[a, b] -= y0 * y[0, 6 * n + b] + y1 * y[1, 6 * n + b] + y2 * y[2, 6 * n + b]
+
+
+@kernel
+def _subtract_border(reduced, poses, y, g, z):
+    """border -= G^T Y and rhs -= Y^T z, run of consecutive poses by run."""
+    begin = 0
+    while begin < len(poses):
+        end = begin + 1
+        while end < len(poses) and poses[end] == poses[end - 1] + 1:
+            end += 1
+        size = 6 * (end - begin)
+        at = 6 * poses[begin]
+        c0, c1, c2 = y[0, 6 * begin :], y[1, 6 * begin :], y[2, 6 * begin :]
+        rhs = reduced.rhs_pose[at : at + size]
+        z0, z1, z2 = z[0], z[1], z[2]
+        for a in range(size):
+            rhs[a] -= z0 * c0[a] + z1 * c1[a] + z2 * c2[a]
+        for b in range(GLOBAL_COUNT):
+            g0, g1, g2 = g[0, b], g[1, b], g[2, b]
+            border = reduced.border[b, at : at + size]
+            for a in range(size):
+                border[a] -= g0 * c0[a] + g1 * c1[a] + g2 * c2[a]
+        begin = end
 
 
 @kernel
@@ -213,13 +244,13 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
     v = np.zeros((3, 3))
     b_point = np.zeros(3)
     g = np.zeros((3, GLOBAL_COUNT))
+    weighted = np.zeros((2, 6 * MAX_POSES))
     cost = 0.0
     steepest = 0.0
     for p in range(begin, end):
         point = state.points[p]
         poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
-        size = 6 * len(poses)
-        w = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, size)
+        w = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
         w[:] = 0.0
         v[:] = 0.0
         g[:] = 0.0
@@ -240,19 +271,26 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
             cost += importance * value
             weight *= importance * slope
             d_pose, d_point, d_global = block.d_pose, block.d_point, block.d_global
-            _add_gram(reduced, k, count, d_pose, weight)
-            local = 6 * (_find(poses, 0, len(poses), k))
-            at = 6 * k
-            for a in range(6 * count):
-                x, y = weight * d_pose[0, a], weight * d_pose[1, a]
-                step = x * eu + y * ev
-                reduced.gradient_pose[at + a] += step
-                reduced.diagonal_pose[at + a] += x * d_pose[0, a] + y * d_pose[1, a]
-                border = reduced.border[at + a]
-                for b in range(GLOBAL_COUNT):
-                    border[b] += x * d_global[0, b] + y * d_global[1, b]
-                for b in range(3):
-                    w[b, local + a] += x * d_point[0, b] + y * d_point[1, b]
+            size = 6 * count
+            for a in range(size):
+                weighted[0, a], weighted[1, a] = weight * d_pose[0, a], weight * d_pose[1, a]
+            _add_gram(reduced, k, count, d_pose, weighted)
+            gradient = reduced.gradient_pose[6 * k : 6 * k + size]
+            diagonal = reduced.diagonal_pose[6 * k : 6 * k + size]
+            for a in range(size):
+                gradient[a] += weighted[0, a] * eu + weighted[1, a] * ev
+                diagonal[a] += weighted[0, a] * d_pose[0, a] + weighted[1, a] * d_pose[1, a]
+            for b in range(GLOBAL_COUNT):
+                x, y = d_global[0, b], d_global[1, b]
+                border = reduced.border[b, 6 * k : 6 * k + size]
+                for a in range(size):
+                    border[a] += weighted[0, a] * x + weighted[1, a] * y
+            local = 6 * _find(poses, 0, len(poses), k)
+            for b in range(3):
+                x, y = d_point[0, b], d_point[1, b]
+                target = w[b, local : local + size]
+                for a in range(size):
+                    target[a] += weighted[0, a] * x + weighted[1, a] * y
             for a in range(GLOBAL_COUNT):
                 x, y = weight * d_global[0, a], weight * d_global[1, a]
                 reduced.gradient_global[a] += x * eu + y * ev
@@ -278,14 +316,7 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
         _forward(factor, w)
         _forward(factor, g)
         _subtract_outer(reduced, poses, w)
-        for m in range(len(poses)):
-            at = 6 * poses[m]
-            for a in range(6):
-                y0, y1, y2 = w[0, 6 * m + a], w[1, 6 * m + a], w[2, 6 * m + a]
-                reduced.rhs_pose[at + a] -= y0 * z[0] + y1 * z[1] + y2 * z[2]
-                border = reduced.border[at + a]
-                for b in range(GLOBAL_COUNT):
-                    border[b] -= y0 * g[0, b] + y1 * g[1, b] + y2 * g[2, b]
+        _subtract_border(reduced, poses, w, g, z)
         for a in range(GLOBAL_COUNT):
             y0, y1, y2 = g[0, a], g[1, a], g[2, a]
             reduced.rhs_global[a] -= y0 * z[0] + y1 * z[1] + y2 * z[2]
@@ -376,6 +407,4 @@ def residuals_of(state, spline, rectified, begin, end, out_spline, out_rectified
         for i in range(spline.offsets[p], spline.offsets[p + 1]):
             out_spline[i, 0], out_spline[i, 1] = spline_residual(state, spline, i, state.points[p], block)
         for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-            out_rectified[i, 0], out_rectified[i, 1] = rectified_residual(
-                state, rectified, i, state.points[p], block
-            )
+            out_rectified[i, 0], out_rectified[i, 1] = rectified_residual(state, rectified, i, state.points[p], block)

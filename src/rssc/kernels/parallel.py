@@ -3,9 +3,11 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, wraps
+from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 
 def thread_count() -> int:
@@ -44,3 +46,22 @@ def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, in
         return
     for future in [_pool(os.getpid()).submit(task, i, *chunk) for i, chunk in enumerate(chunks)]:
         future.result()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def with_serial_blas(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps BLAS on one thread inside a function.
+
+    Our matrices are small: on a busy machine the threads of BLAS wait for each other forty times longer than they work.
+    """
+
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with _blas().limit(limits=1, user_api="blas"):
+            return function(*args, **kwargs)
+
+    return wrapper

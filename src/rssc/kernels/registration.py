@@ -147,7 +147,7 @@ def make_template(image, u, v, half, warp_free, rows):
     for a in range(count):
         for b in range(count):
             normal[a, b] /= scales[a] * scales[b]
-        normal[a, a] += 1e-9
+        normal[a, a] += 1e-4 if a >= 2 else 1e-9
     inverse = np.linalg.inv(normal)
     precision = 0.0
     for k in range(size * size):
@@ -250,6 +250,4 @@ def register_all(image, slots, rows, stats, half, max_shift, begin, end, states,
     """`register` for the tracks begin..end, whose templates are rows[slots[i]] and stats[slots[i]]."""
     for i in range(begin, end):
         s = slots[i]
-        outcomes[i] = register(
-            image, rows[s], half, stats[s, 1], stats[s, 2], max_shift, states[i], qualities[i]
-        )
+        outcomes[i] = register(image, rows[s], half, stats[s, 1], stats[s, 2], max_shift, states[i], qualities[i])

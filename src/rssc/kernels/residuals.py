@@ -8,6 +8,9 @@ or the spline at the reference time (dp), and m_ref the interpolated observation
 are projection minus measurement; the paper writes the opposite and differentiates inconsistently.
 
 A residual depends on consecutive poses: four controls of the spline, or one free pose.
+
+Inner loops index arrays element by element instead of taking row views: a view counts references, and the threads
+would fight over the counters of the shared arrays.
 """
 
 from typing import NamedTuple
@@ -115,9 +118,7 @@ def free_camera_point(pose, x, y, z):
 def spline_residual(state, table, i, point, block):
     """Residual (eu, ev) of one observation; NaN where the lens does not see the point."""
     k, s = spline_first_pose(state, table, i)
-    px, py, pz = camera_point(
-        state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
-    )
+    px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
     u, v = project(state.lens_model, state.parameters, px, py, pz)
     return u - table.pixels[i, 0], v - table.pixels[i, 1]
 
@@ -128,9 +129,7 @@ def rectified_residual(state, table, i, point, block):
     if table.poses[i] >= 0:
         px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
     else:
-        px, py, pz = camera_point(
-            state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
-        )
+        px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
     u, v = project(state.lens_model, state.parameters, px, py, pz)
     m_u, m_v, _, _ = reference_pixel(state, table, i)
     return u - m_u, v - m_v
@@ -140,9 +139,9 @@ def rectified_residual(state, table, i, point, block):
 def _spline_rows(state, k, px, py, pz, block, share):
     """Both rows of the pose, point and readout derivatives, the reading time moving by `share` per gamma."""
     for row in range(2):
-        j = block.d_camera_point[row]
-        d_s = pose_row(state.poses, state.increments, state.transports, k, px, py, pz, j[0], j[1], j[2],
-                       block.scratch, block.d_pose[row], block.d_point[row])  # fmt: skip
+        j0, j1, j2 = block.d_camera_point[row, 0], block.d_camera_point[row, 1], block.d_camera_point[row, 2]
+        d_s = pose_row(state.poses, state.increments, state.transports, k, px, py, pz, j0, j1, j2,
+                       block.scratch, block.d_pose, block.d_point, row)  # fmt: skip
         block.d_global[row, READOUT] = d_s * share / state.spacing
 
 
@@ -150,9 +149,7 @@ def _spline_rows(state, k, px, py, pz, block, share):
 def linearise_spline(state, table, i, point, block):
     """Residual and Jacobian of one observation: (eu, ev, first pose, pose count)."""
     k, s = spline_first_pose(state, table, i)
-    px, py, pz = camera_point(
-        state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
-    )
+    px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
     u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
     _spline_rows(state, k, px, py, pz, block, table.fractions[i])
     return u - table.pixels[i, 0], v - table.pixels[i, 1], k, 4
@@ -166,9 +163,7 @@ def linearise_rectified(state, table, i, point, block):
     if free:
         px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
     else:
-        px, py, pz = camera_point(
-            state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch
-        )
+        px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
     u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
     if free:
         c = state.poses[k]

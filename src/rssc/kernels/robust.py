@@ -1,8 +1,8 @@
 """Robust losses rho(s) of a squared, whitened residual s, and their derivative (the weight of the residual).
 
-    none     rho = s
-    huber    rho = s                    for s <= c^2,   2 c sqrt(s) - c^2  beyond
-    cauchy   rho = c^2 log(1 + s / c^2)
+none     rho = s
+huber    rho = s                    for s <= c^2,   2 c sqrt(s) - c^2  beyond
+cauchy   rho = c^2 log(1 + s / c^2)
 """
 
 import math

@@ -14,8 +14,8 @@ T(s) through Ad(P_m), and W_m moves by M_m (xi_(k+m) - xi_(k+m-1)) with M_m = Jl
 
 Bundle adjustment never forms these 6x6 blocks. It carries one row j of the derivative in the camera point from the
 left to the right: with y_m = A_m .. A_3 X and g_m = P_m.R^T j, that row in the perturbation of A_m is
-(y_m x g_m, g_m); Jl is applied as four Lie brackets, and M_m is block triangular with equal diagonal blocks, so it
-is stored as (6, 3). W_m and M_m depend on the controls alone and are computed once per linearisation.
+(y_m x g_m, g_m). Jl and M_m are block triangular with equal diagonal blocks, so M_m is stored as (6, 3). W_m and M_m
+depend on the controls alone and are computed once per linearisation.
 
 Outside its valid interval the spline goes on with the polynomial of its first or last interval.
 """
@@ -36,8 +36,9 @@ from rssc.kernels.lie import (
     se3_log,
 )
 
-# Layout of one row of the scratch array of `camera_point`: rotation of A_m, y_m, c1..c4 of Jl, B_m, B_m'.
-_Y, _C, _B, _DB, SCRATCH = 9, 12, 16, 17, 18
+# Layout of one row of the scratch array of `camera_point`: rotation of A_m, the two blocks J and Q of Jl(B_m W_m), y_m,
+# B_m, B_m'.
+_J, _Q, _Y, _B, _DB, SCRATCH = 9, 18, 27, 30, 31, 32
 
 
 @kernel
@@ -138,95 +139,116 @@ def camera_point(controls, w, k, s, x, y, z, scratch):
     scratch[0, _B], scratch[1, _B], scratch[2, _B] = b1, b2, b3
     scratch[0, _DB], scratch[1, _DB], scratch[2, _DB] = db1, db2, db3
     for m in range(2, -1, -1):
-        row = scratch[m]
-        b = row[_B]
-        v = w[k + 1 + m]
-        p0, p1, p2 = b * v[0], b * v[1], b * v[2]
-        q0, q1, q2 = b * v[3], b * v[4], b * v[5]
+        b = scratch[m, _B]
+        n = k + 1 + m
+        p0, p1, p2 = b * w[n, 0], b * w[n, 1], b * w[n, 2]
+        q0, q1, q2 = b * w[n, 3], b * w[n, 4], b * w[n, 5]
         xx, yy, zz = p0 * p0, p1 * p1, p2 * p2
         phi_1, phi_2, phi_3, phi_4, phi_5 = phi_functions(xx + yy + zz)
-        row[_C] = 2.0 * phi_2 - 0.5 * phi_1
-        row[_C + 1] = 0.5 * (5.0 * phi_3 - phi_2)
-        row[_C + 2] = 0.5 * phi_3 - phi_4
-        row[_C + 3] = 0.5 * (phi_4 - 3.0 * phi_5)
-        xy, xz, yz = phi_2 * p0 * p1, phi_2 * p0 * p2, phi_2 * p1 * p2
+        pxy, pxz, pyz = p0 * p1, p0 * p2, p1 * p2
+        xy, xz, yz = phi_2 * pxy, phi_2 * pxz, phi_2 * pyz
         a0, a1, a2 = phi_1 * p0, phi_1 * p1, phi_1 * p2
-        row[0], row[1], row[2] = 1.0 - phi_2 * (yy + zz), xy - a2, xz + a1
-        row[3], row[4], row[5] = xy + a2, 1.0 - phi_2 * (xx + zz), yz - a0
-        row[6], row[7], row[8] = xz - a1, yz + a0, 1.0 - phi_2 * (xx + yy)
-        # V q = q + phi_2 p x q + phi_3 p x (p x q)
-        c0, c1, c2 = p1 * q2 - p2 * q1, p2 * q0 - p0 * q2, p0 * q1 - p1 * q0
-        t0 = q0 + phi_2 * c0 + phi_3 * (p1 * c2 - p2 * c1)
-        t1 = q1 + phi_2 * c1 + phi_3 * (p2 * c0 - p0 * c2)
-        t2 = q2 + phi_2 * c2 + phi_3 * (p0 * c1 - p1 * c0)
+        scratch[m, 0], scratch[m, 1], scratch[m, 2] = 1.0 - phi_2 * (yy + zz), xy - a2, xz + a1
+        scratch[m, 3], scratch[m, 4], scratch[m, 5] = xy + a2, 1.0 - phi_2 * (xx + zz), yz - a0
+        scratch[m, 6], scratch[m, 7], scratch[m, 8] = xz - a1, yz + a0, 1.0 - phi_2 * (xx + yy)
+        xy, xz, yz = phi_3 * pxy, phi_3 * pxz, phi_3 * pyz
+        a0, a1, a2 = phi_2 * p0, phi_2 * p1, phi_2 * p2
+        scratch[m, _J], scratch[m, _J + 1], scratch[m, _J + 2] = 1.0 - phi_3 * (yy + zz), xy - a2, xz + a1
+        scratch[m, _J + 3], scratch[m, _J + 4], scratch[m, _J + 5] = xy + a2, 1.0 - phi_3 * (xx + zz), yz - a0
+        scratch[m, _J + 6], scratch[m, _J + 7], scratch[m, _J + 8] = xz - a1, yz + a0, 1.0 - phi_3 * (xx + yy)
+        c = p0 * q0 + p1 * q1 + p2 * q2
+        skew, square = c * (phi_3 - 2.0 * phi_4), c * (phi_4 - 3.0 * phi_5)
+        a0, a1, a2 = phi_2 * q0 - skew * p0, phi_2 * q1 - skew * p1, phi_2 * q2 - skew * p2
+        xy = phi_3 * (q0 * p1 + p0 * q1) - square * pxy
+        xz = phi_3 * (q0 * p2 + p0 * q2) - square * pxz
+        yz = phi_3 * (q1 * p2 + p1 * q2) - square * pyz
+        scratch[m, _Q] = 2.0 * phi_3 * (p0 * q0 - c) + square * (yy + zz)
+        scratch[m, _Q + 4] = 2.0 * phi_3 * (p1 * q1 - c) + square * (xx + zz)
+        scratch[m, _Q + 8] = 2.0 * phi_3 * (p2 * q2 - c) + square * (xx + yy)
+        scratch[m, _Q + 1], scratch[m, _Q + 2], scratch[m, _Q + 5] = xy - a2, xz + a1, yz - a0
+        scratch[m, _Q + 3], scratch[m, _Q + 6], scratch[m, _Q + 7] = xy + a2, xz - a1, yz + a0
+        t0 = scratch[m, _J] * q0 + scratch[m, _J + 1] * q1 + scratch[m, _J + 2] * q2
+        t1 = scratch[m, _J + 3] * q0 + scratch[m, _J + 4] * q1 + scratch[m, _J + 5] * q2
+        t2 = scratch[m, _J + 6] * q0 + scratch[m, _J + 7] * q1 + scratch[m, _J + 8] * q2
         x, y, z = (
-            row[0] * x + row[1] * y + row[2] * z + t0,
-            row[3] * x + row[4] * y + row[5] * z + t1,
-            row[6] * x + row[7] * y + row[8] * z + t2,
+            scratch[m, 0] * x + scratch[m, 1] * y + scratch[m, 2] * z + t0,
+            scratch[m, 3] * x + scratch[m, 4] * y + scratch[m, 5] * z + t1,
+            scratch[m, 6] * x + scratch[m, 7] * y + scratch[m, 8] * z + t2,
         )
-        row[_Y], row[_Y + 1], row[_Y + 2] = x, y, z
-    c = controls[k]
+        scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2] = x, y, z
     return (
-        c[0, 0] * x + c[0, 1] * y + c[0, 2] * z + c[0, 3],
-        c[1, 0] * x + c[1, 1] * y + c[1, 2] * z + c[1, 3],
-        c[2, 0] * x + c[2, 1] * y + c[2, 2] * z + c[2, 3],
+        controls[k, 0, 0] * x + controls[k, 0, 1] * y + controls[k, 0, 2] * z + controls[k, 0, 3],
+        controls[k, 1, 0] * x + controls[k, 1, 1] * y + controls[k, 1, 2] * z + controls[k, 1, 3],
+        controls[k, 2, 0] * x + controls[k, 2, 1] * y + controls[k, 2, 2] * z + controls[k, 2, 3],
     )
 
 
 @kernel
-def pose_row(controls, w, transport, k, px, py, pz, j0, j1, j2, scratch, row_pose, row_point):
+def pose_row(controls, w, transport, k, px, py, pz, j0, j1, j2, scratch, d_pose, d_point, row):
     """Carries the row j = d(residual)/d(camera point) to the four controls, the world point and s.
 
-    Writes row_pose (24,) and row_point (3,); returns the derivative in s.
+    Writes d_pose[row] (24,) and d_point[row] (3,); returns the derivative in s.
     """
-    row_pose[0], row_pose[1], row_pose[2] = py * j2 - pz * j1, pz * j0 - px * j2, px * j1 - py * j0
-    row_pose[3], row_pose[4], row_pose[5] = j0, j1, j2
-    c = controls[k]
-    g0 = c[0, 0] * j0 + c[1, 0] * j1 + c[2, 0] * j2
-    g1 = c[0, 1] * j0 + c[1, 1] * j1 + c[2, 1] * j2
-    g2 = c[0, 2] * j0 + c[1, 2] * j1 + c[2, 2] * j2
+    d_pose[row, 0], d_pose[row, 1], d_pose[row, 2] = py * j2 - pz * j1, pz * j0 - px * j2, px * j1 - py * j0
+    d_pose[row, 3], d_pose[row, 4], d_pose[row, 5] = j0, j1, j2
+    g0 = controls[k, 0, 0] * j0 + controls[k, 1, 0] * j1 + controls[k, 2, 0] * j2
+    g1 = controls[k, 0, 1] * j0 + controls[k, 1, 1] * j1 + controls[k, 2, 1] * j2
+    g2 = controls[k, 0, 2] * j0 + controls[k, 1, 2] * j1 + controls[k, 2, 2] * j2
     d_s = 0.0
     for m in range(3):
-        r = scratch[m]
-        v = w[k + 1 + m]
-        y0, y1, y2 = r[_Y], r[_Y + 1], r[_Y + 2]
+        n = k + 1 + m
+        y0, y1, y2 = scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2]
         a0, a1, a2 = y1 * g2 - y2 * g1, y2 * g0 - y0 * g2, y0 * g1 - y1 * g0
-        d_s += r[_DB] * (a0 * v[0] + a1 * v[1] + a2 * v[2] + g0 * v[3] + g1 * v[4] + g2 * v[5])
-        b = r[_B]
-        p0, p1, p2 = b * v[0], b * v[1], b * v[2]
-        q0, q1, q2 = b * v[3], b * v[4], b * v[5]
-        # (e, f) runs through (a, g) ad^n and (h, i) sums c_n (a, g) ad^n.
-        e0, e1, e2, f0, f1, f2 = a0, a1, a2, g0, g1, g2
-        h0, h1, h2, i0, i1, i2 = a0, a1, a2, g0, g1, g2
-        for n in range(4):
-            coefficient = r[_C + n]
-            e0, e1, e2 = (
-                e1 * p2 - e2 * p1 + f1 * q2 - f2 * q1,
-                e2 * p0 - e0 * p2 + f2 * q0 - f0 * q2,
-                e0 * p1 - e1 * p0 + f0 * q1 - f1 * q0,
-            )
-            f0, f1, f2 = f1 * p2 - f2 * p1, f2 * p0 - f0 * p2, f0 * p1 - f1 * p0
-            h0 += coefficient * e0
-            h1 += coefficient * e1
-            h2 += coefficient * e2
-            i0 += coefficient * f0
-            i1 += coefficient * f1
-            i2 += coefficient * f2
-        t = transport[k + 1 + m]
-        at = 6 * m
-        for n in range(3):
-            rotation = b * (
-                h0 * t[0, n] + h1 * t[1, n] + h2 * t[2, n] + i0 * t[3, n] + i1 * t[4, n] + i2 * t[5, n]
-            )
-            translation = b * (i0 * t[0, n] + i1 * t[1, n] + i2 * t[2, n])
-            row_pose[at + n] -= rotation
-            row_pose[at + 3 + n] -= translation
-            row_pose[at + 6 + n] = rotation
-            row_pose[at + 9 + n] = translation
-        g0, g1, g2 = (
-            r[0] * g0 + r[3] * g1 + r[6] * g2,
-            r[1] * g0 + r[4] * g1 + r[7] * g2,
-            r[2] * g0 + r[5] * g1 + r[8] * g2,
+        d_s += scratch[m, _DB] * (
+            a0 * w[n, 0] + a1 * w[n, 1] + a2 * w[n, 2] + g0 * w[n, 3] + g1 * w[n, 4] + g2 * w[n, 5]
         )
-    row_point[0], row_point[1], row_point[2] = g0, g1, g2
+        b = scratch[m, _B]
+        i0 = b * (g0 * scratch[m, _J] + g1 * scratch[m, _J + 3] + g2 * scratch[m, _J + 6])
+        i1 = b * (g0 * scratch[m, _J + 1] + g1 * scratch[m, _J + 4] + g2 * scratch[m, _J + 7])
+        i2 = b * (g0 * scratch[m, _J + 2] + g1 * scratch[m, _J + 5] + g2 * scratch[m, _J + 8])
+        h0 = b * (
+            a0 * scratch[m, _J]
+            + a1 * scratch[m, _J + 3]
+            + a2 * scratch[m, _J + 6]
+            + g0 * scratch[m, _Q]
+            + g1 * scratch[m, _Q + 3]
+            + g2 * scratch[m, _Q + 6]
+        )
+        h1 = b * (
+            a0 * scratch[m, _J + 1]
+            + a1 * scratch[m, _J + 4]
+            + a2 * scratch[m, _J + 7]
+            + g0 * scratch[m, _Q + 1]
+            + g1 * scratch[m, _Q + 4]
+            + g2 * scratch[m, _Q + 7]
+        )
+        h2 = b * (
+            a0 * scratch[m, _J + 2]
+            + a1 * scratch[m, _J + 5]
+            + a2 * scratch[m, _J + 8]
+            + g0 * scratch[m, _Q + 2]
+            + g1 * scratch[m, _Q + 5]
+            + g2 * scratch[m, _Q + 8]
+        )
+        at = 6 * m
+        for i in range(3):
+            rotation = (
+                h0 * transport[n, 0, i]
+                + h1 * transport[n, 1, i]
+                + h2 * transport[n, 2, i]
+                + i0 * transport[n, 3, i]
+                + i1 * transport[n, 4, i]
+                + i2 * transport[n, 5, i]
+            )
+            translation = i0 * transport[n, 0, i] + i1 * transport[n, 1, i] + i2 * transport[n, 2, i]
+            d_pose[row, at + i] -= rotation
+            d_pose[row, at + 3 + i] -= translation
+            d_pose[row, at + 6 + i] = rotation
+            d_pose[row, at + 9 + i] = translation
+        g0, g1, g2 = (
+            scratch[m, 0] * g0 + scratch[m, 3] * g1 + scratch[m, 6] * g2,
+            scratch[m, 1] * g0 + scratch[m, 4] * g1 + scratch[m, 7] * g2,
+            scratch[m, 2] * g0 + scratch[m, 5] * g1 + scratch[m, 8] * g2,
+        )
+    d_point[row, 0], d_point[row, 1], d_point[row, 2] = g0, g1, g2
     return d_s

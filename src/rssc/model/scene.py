@@ -57,7 +57,9 @@ class Scene:
         poses = float_array("cam_from_world", poses, (frame_count, 3, 4))
         error = np.abs(poses[:, :, :3] @ poses[:, :, :3].transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
         if error.max() > 1e-6:
-            raise InputError(f"cam_from_world[{int(np.argmax(error))}] is not a rotation: R R^T is {error.max():.1e} off.")
+            raise InputError(
+                f"cam_from_world[{int(np.argmax(error))}] is not a rotation: R R^T is {error.max():.1e} off."
+            )
         object.__setattr__(self, "cam_from_world", poses)
         times = np.arange(frame_count, dtype=float) if self.frame_times is None else self.frame_times
         times = float_array("frame_times", times, (frame_count,))

@@ -35,7 +35,9 @@ class Tracks:
         pixels = float_array("pixels", self.pixels, (len(frames), 2))
         sigmas = float_array("sigmas", np.ones(len(frames)) if self.sigmas is None else self.sigmas, (len(frames),))
         if np.any(sigmas <= 0):
-            raise InputError(f"sigmas[{int(np.argmin(sigmas))}] is {sigmas.min()}; expected a positive number of pixels.")
+            raise InputError(
+                f"sigmas[{int(np.argmin(sigmas))}] is {sigmas.min()}; expected a positive number of pixels."
+            )
         order = np.lexsort((frames, points))
         if not np.array_equal(order, np.arange(len(order))):
             frames, points, pixels, sigmas = frames[order], points[order], pixels[order], sigmas[order]

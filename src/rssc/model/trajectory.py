@@ -39,9 +39,7 @@ class Trajectory:
 
     def velocities(self, times: ArrayLike) -> FloatArray:
         """(n, 6) velocities [rotation, translation] per frame interval in the camera frame: dT/dt = [v] T."""
-        return spline.velocities_at(
-            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times))
-        )
+        return spline.velocities_at(self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times)))
 
     def centres(self, times: ArrayLike) -> FloatArray:
         """(n, 3) camera centres in the world."""
