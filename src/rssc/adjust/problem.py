@@ -158,7 +158,8 @@ def _rectified_table(scene: Scene, method: Method, options: AdjustOptions) -> Re
         neighbours, sigmas = link_neighbours(scene, method, options)
     if len(neighbours) == 0:
         raise InputError(
-            f"{options.method} needs points that are seen in {len(method.node_offsets)} consecutive frames; there are none."
+            f"{options.method} needs points that are seen in {len(method.node_offsets)} consecutive frames; "
+            f"there are none."
         )
     order = np.argsort(neighbours.points, kind="stable")
     frames, points = neighbours.frames[order], neighbours.points[order]

@@ -109,7 +109,7 @@ class Reducer:
         for other in parts[1:]:
             for total, share in zip(reduced[:-1], other[:-1], strict=True):
                 if total is not share and total.dtype == np.float64:
-                    total += share
+                    np.add(total, share, out=total)
             reduced.totals[0] += other.totals[0]
             reduced.totals[1] = max(reduced.totals[1], other.totals[1])
         reduced.rhs_pose[:] += reduced.gradient_pose

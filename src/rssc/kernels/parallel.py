@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, in
     bounds = np.searchsorted(offsets, targets, side="left")
     bounds[0], bounds[-1] = 0, item_count
     bounds = np.unique(np.clip(bounds, 0, item_count))
-    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:

@@ -1,0 +1,23 @@
+"""`python -m benchmarks NAME [options]`."""
+
+import importlib
+import sys
+
+NAMES = {
+    "golden": "the five methods against the optimum of the authors' code",
+    "honesty": "errors of te against its covariance over simulated scenes",
+    "solver": "time per iteration, memory and growth with the number of frames",
+    "tracks": "errors of the tracks against the truth of rendered clips",
+}
+
+
+def main() -> int:
+    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+        print("usage: python -m benchmarks NAME [options]\n")
+        print("\n".join(f"  {name:10s} {text}" for name, text in NAMES.items()))
+        return 2
+    return importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:]) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
