@@ -1,0 +1,160 @@
+"""Which frames and tracks the global-shutter start is made from: few, but well spread in motion and over the image."""
+
+import numpy as np
+
+from rssc.frontend.colmap import Pair
+from rssc.model import Tracks
+from rssc.model.arrays import FloatArray, IntArray
+
+PAIR_COUNT = 10
+PAIR_MATCHES = 250
+PAIR_MOTION = 0.12
+"""Displacement between the frames of a wide pair, as a share of the longer image side."""
+KEYFRAME_MOTION = 0.02
+"""Displacement from one keyframe to the next to begin with, as a share of the longer image side."""
+MAX_KEYFRAME_MOTION = 0.12
+KEYFRAME_BUDGET = 30
+"""Keyframes of a short clip; a long one may have a third of its frames."""
+TRACKS_PER_KEYFRAME = 160
+MIN_SHARED = 30
+"""Fewest tracks that link two frames."""
+LINK_OFFSETS = (1, 2, 4, 8, 16)
+"""Each keyframe is linked to those so many keyframes later: linear in the length, with long links against drift."""
+_CELLS = (8, 5)
+
+
+class FrameViews:
+    """Tracks by frame: the points that each frame sees, increasing, and their pixels."""
+
+    def __init__(self, tracks: Tracks) -> None:
+        order = np.lexsort((tracks.points, tracks.frames))
+        self.frame_count = tracks.frame_count
+        self._points = tracks.points[order]
+        self._pixels = tracks.pixels[order]
+        self._offsets = np.searchsorted(tracks.frames[order], np.arange(tracks.frame_count + 1))
+
+    def of(self, frame: int) -> tuple[IntArray, FloatArray]:
+        """(n,) points and (n, 2) pixels of a frame."""
+        rows = slice(self._offsets[frame], self._offsets[frame + 1])
+        return self._points[rows], self._pixels[rows]
+
+    def pair(self, first: int, second: int) -> Pair:
+        """What two frames see in common."""
+        return _pair(first, self.of(first), second, self.of(second))
+
+
+def _pair(
+    first: int, first_view: tuple[IntArray, FloatArray], second: int, second_view: tuple[IntArray, FloatArray]
+) -> Pair:
+    points, a, b = np.intersect1d(first_view[0], second_view[0], assume_unique=True, return_indices=True)
+    return Pair(first, second, points, first_view[1][a], second_view[1][b])
+
+
+def displacement(pair: Pair) -> float:
+    """Median displacement of the tracks of a pair, in pixels."""
+    return float(np.median(np.linalg.norm(pair.second_pixels - pair.first_pixels, axis=1)))
+
+
+def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
+    """Pairs of frames, spread over the clip, that are as far apart as their common tracks allow.
+
+    A pair grows until the image has moved by `PAIR_MOTION` or fewer than two fifths of the tracks are left.
+    """
+    pairs = []
+    for first in np.unique(np.linspace(0, 0.85 * (views.frame_count - 1), PAIR_COUNT).astype(int)):
+        best = None
+        enough = max(MIN_SHARED, 0.4 * len(views.of(first)[0]))
+        for second in range(first + 1, views.frame_count):
+            pair = views.pair(int(first), second)
+            if len(pair.points) < enough:
+                break
+            best = pair
+            if displacement(pair) > PAIR_MOTION * side:
+                break
+        if best is not None:
+            step = -(-len(best.points) // PAIR_MATCHES)
+            pairs.append(
+                Pair(
+                    best.first, best.second, best.points[::step], best.first_pixels[::step], best.second_pixels[::step]
+                )
+            )
+    return pairs
+
+
+def choose_keyframes(views: FrameViews, side: int) -> IntArray:
+    """(k,) frames between which the image moves noticeably, the first and the last among them."""
+    budget = max(KEYFRAME_BUDGET, views.frame_count // 3)
+    motion = KEYFRAME_MOTION
+    while True:
+        keyframes = _keyframes(views, motion * side)
+        if len(keyframes) <= budget or motion >= MAX_KEYFRAME_MOTION:
+            return keyframes
+        motion *= 1.4
+
+
+def _keyframes(views: FrameViews, motion: float) -> IntArray:
+    keyframes = [0]
+    last = views.frame_count - 1
+    while keyframes[-1] < last:
+        begin = keyframes[-1]
+        enough = max(MIN_SHARED, 0.6 * len(views.of(begin)[0]))
+        end = begin + 1
+        while end < last:
+            pair = views.pair(begin, end + 1)
+            if len(pair.points) < enough or displacement(pair) > motion:
+                break
+            end += 1
+        keyframes.append(end)
+    return np.array(keyframes)
+
+
+def choose_tracks(
+    views: FrameViews, keyframes: IntArray, width: int, height: int
+) -> dict[int, tuple[IntArray, FloatArray]]:
+    """Keyframe to the points (n,) and pixels (n, 2) to use: the longest tracks, evenly over the image.
+
+    A track is taken if in one of its keyframes the cell of the image around it still has room.
+    """
+    columns, rows = _CELLS
+    room = TRACKS_PER_KEYFRAME / (columns * rows)
+    points, frames, cells = [], [], []
+    for n, frame in enumerate(keyframes):
+        seen, pixels = views.of(int(frame))
+        x = np.clip((pixels[:, 0] * columns / width).astype(int), 0, columns - 1)
+        y = np.clip((pixels[:, 1] * rows / height).astype(int), 0, rows - 1)
+        points.append(seen)
+        frames.append(np.full(len(seen), n))
+        cells.append(n * columns * rows + y * columns + x)
+    point, cell = np.concatenate(points), np.concatenate(cells)
+    order = np.argsort(point, kind="stable")
+    cell = cell[order]
+    names, begin, length = np.unique(point[order], return_index=True, return_counts=True)
+    filled = np.zeros(len(keyframes) * columns * rows)
+    chosen = []
+    for i in np.argsort(-length, kind="stable"):
+        if length[i] < 3:
+            break
+        mine = cell[begin[i] : begin[i] + length[i]]
+        if (filled[mine] < room).any():
+            filled[mine] += 1
+            chosen.append(names[i])
+    chosen = np.array(sorted(chosen), dtype=np.int64)
+    out = {}
+    for frame in keyframes:
+        seen, pixels = views.of(int(frame))
+        keep = np.isin(seen, chosen, assume_unique=True)
+        out[int(frame)] = (seen[keep], pixels[keep])
+    return out
+
+
+def link_keyframes(keyframes: IntArray, observations: dict[int, tuple[IntArray, FloatArray]]) -> tuple[Pair, ...]:
+    """Pairs of keyframes with enough tracks in common, near and far."""
+    links = []
+    for i, first in enumerate(keyframes):
+        for offset in LINK_OFFSETS:
+            if i + offset < len(keyframes):
+                second = int(keyframes[i + offset])
+                pair = _pair(int(first), observations[int(first)], second, observations[second])
+                if len(pair.points) >= MIN_SHARED:
+                    links.append(pair)
+    return tuple(links)
