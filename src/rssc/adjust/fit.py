@@ -5,29 +5,30 @@ rest is decided by a small penalty on the change of velocity from knot to knot.
 """
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import spsolve
 
 from rssc.errors import InputError
 from rssc.kernels import lie, spline
 from rssc.kernels.jit import kernel
+from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.model.arrays import FloatArray
 from rssc.model.trajectory import Trajectory
 
-_SMOOTHNESS = 1e-3
-_MAX_ITERATIONS = 8
+_SMOOTHNESS = 1e-4
+_MAX_ITERATIONS = 10
 
 
 @kernel
 def _linearise(controls, start, spacing, times, targets, residuals, jacobians, first):
-    w, _ = spline.increments(controls)
+    w, transports = spline.increments(controls)
     for i in range(len(times)):
         k, s = spline.locate(times[i], start, spacing, len(controls))
         pose, d_controls, _ = spline.pose_with_jacobian(controls, w, k, s)
         residuals[i] = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
         jacobians[i] = lie.se3_left_jacobian_inverse(residuals[i]) @ d_controls
         first[i] = k
-    return w
+    return w, transports
 
 
 def knot_count(duration: float, knot_spacing: float) -> int:
@@ -58,23 +59,21 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
     first = np.empty(len(times), dtype=np.int64)
     rows = np.repeat(np.arange(6 * len(times)), 24)
     for _ in range(_MAX_ITERATIONS):
-        w = _linearise(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
+        w, transports = _linearise(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
         columns = np.repeat((6 * first)[:, None] + np.arange(24), 6, axis=0).reshape(-1)
         data = csr_array((jacobians.reshape(-1), (rows, columns)), shape=(6 * len(times), 6 * count))
-        smooth = _SMOOTHNESS * _second_differences(count)
-        bend = _SMOOTHNESS * np.diff(w[1:], axis=0).reshape(-1)
-        jacobian = vstack([data, smooth])
-        normal = (jacobian.T @ jacobian).tocsc()
-        step = -spsolve(normal, jacobian.T @ np.concatenate([residuals.reshape(-1), bend])).reshape(-1, 6)
+        smooth, bend = _smoothness(w, transports, count)
+        step = -spsolve((data.T @ data + smooth).tocsc(), data.T @ residuals.reshape(-1) + bend).reshape(-1, 6)
         controls = lie.retract(controls, step)
         if np.abs(step).max() < 1e-10 * (1 + np.abs(controls).max()):
             break
     return Trajectory(controls, start, knot_spacing)
 
 
-def _second_differences(count: int) -> csr_array:
-    """Derivative of W_(k+1) - W_k in the controls, to first order in the increments."""
-    rows = np.arange(6 * (count - 2))
-    data = [np.full(len(rows), c) for c in (1.0, -2.0, 1.0)]
-    columns = [rows, rows + 6, rows + 12]
-    return csr_array((np.concatenate(data), (np.tile(rows, 3), np.concatenate(columns))), shape=(len(rows), 6 * count))
+def _smoothness(w: FloatArray, transports: FloatArray, count: int) -> tuple[coo_array, FloatArray]:
+    """Normal matrix and gradient of the penalty."""
+    normals, gradients = motion_prior_blocks(w, transports, np.full(6, _SMOOTHNESS))
+    index = 6 * np.arange(len(normals))[:, None] + np.arange(18)
+    rows, columns = np.repeat(index, 18, axis=1).reshape(-1), np.tile(index, (1, 18)).reshape(-1)
+    gradient = np.bincount(index.reshape(-1), weights=gradients.reshape(-1), minlength=6 * count)
+    return coo_array((normals.reshape(-1), (rows, columns)), shape=(6 * count, 6 * count)), gradient

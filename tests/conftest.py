@@ -1,0 +1,19 @@
+"""Fixtures that all tests share."""
+
+import numpy as np
+import pytest
+
+from benchmarks.data import data_folder
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def shared_data():
+    folder = data_folder()
+    if folder is None:
+        pytest.skip("the shared data are not here; set RSSC_DATA to the folder that has them")
+    return folder

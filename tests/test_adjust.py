@@ -1,0 +1,177 @@
+"""Bundle adjustment: golden data, scipy as oracle, exact recovery, priors, robustness, and kind errors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import rssc
+from benchmarks import golden
+from rssc.adjust import METHODS, AdjustOptions, Prior
+from rssc.adjust.bundle import compute_residuals
+from rssc.adjust.problem import build_problem, with_spline
+from rssc.errors import InputError
+from rssc.kernels import lie
+from rssc.model import Camera, Lens, Scene, Shutter, Tracks
+from rssc.simulation.scenes import simulate_scene
+
+
+def parameters(scene):
+    lens = scene.camera.lens
+    return np.array([*lens.parameters[: 4 + len(lens.distortion)], scene.camera.shutter.readout_ratio])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("start", [None, 0.9])
+def test_golden(shared_data, method, start):
+    deviation = golden.deviations(method, golden.solve(method, start))
+    assert deviation["parameters"] < 1e-4
+    assert deviation["sum_of_squares"] < 1e-6
+
+
+@pytest.mark.parametrize("gamma", [0.6, -0.6, 0.0])
+@pytest.mark.parametrize("lens", ["pinhole", "radial", "opencv", "fisheye"])
+def test_te_recovers_exact_data(gamma, lens):
+    distortion = {"radial": (-0.1, 0.02), "opencv": (-0.1, 0.02, 1e-3, -1e-3), "fisheye": (0.02, 0.005, -0.004, 0.002)}
+    camera = Camera(1280, 1024, Lens(lens, 742, 738, 631, 517, distortion.get(lens, ())), Shutter(gamma))
+    simulated = simulate_scene(11, frame_count=20, point_count=120, camera=camera, readout_ratio=gamma, pixel_noise=0.0)
+    scene = replace(simulated.scene, camera=simulated.scene.camera.with_readout_ratio(0.3 if gamma >= 0 else -0.3))
+    adjustment = rssc.adjust(scene, "te", max_iterations=200)
+    # The motion is not a spline, but one knot a frame follows it closely.
+    assert adjustment.rms < 0.05
+    truth, found = parameters(simulated.truth), parameters(adjustment.scene)
+    np.testing.assert_allclose(found[:4], truth[:4], rtol=2e-3)
+    assert found[-1] == pytest.approx(truth[-1], abs=5e-3)
+
+
+def test_same_optimum_as_scipy():
+    simulated = simulate_scene(3, frame_count=8, point_count=40, pixel_noise=0.5)
+    # Priors keep the tiny problem well posed; both sides have them.
+    values = {"fx": (740.0, 20.0), "fy": (740.0, 20.0), "cx": (640.0, 20.0), "cy": (512.0, 20.0), "readout_ratio": (0.5, 0.1)}
+    priors = tuple(Prior({name: 1.0}, value, sigma) for name, (value, sigma) in values.items())
+    problem = build_problem(simulated.scene, AdjustOptions(priors=priors))
+    start = problem.start
+    pose_count = 6 * len(start.poses)
+
+    def state_of(x):
+        values = start.parameters.copy()
+        values[problem.free_globals] += x[: problem.free_globals.sum()] * 100
+        rest = x[problem.free_globals.sum() :]
+        poses = lie.retract(start.poses, rest[:pose_count].reshape(-1, 6))
+        moved = start._replace(parameters=values, points=start.points + rest[pose_count:].reshape(-1, 3))
+        return with_spline(moved, poses)
+
+    def residual(x):
+        state = state_of(x)
+        data = compute_residuals(problem, state)[0] * problem.spline.weights[:, None]
+        return np.concatenate([data.reshape(-1), problem.prior_matrix @ state.parameters - problem.prior_values])
+
+    size = problem.free_globals.sum() + pose_count + 3 * len(start.points)
+    oracle = least_squares(residual, np.zeros(size), method="trf", xtol=1e-14, ftol=1e-14, gtol=1e-12, max_nfev=200)
+    ours = rssc.adjust(simulated.scene, "te", priors=priors, max_iterations=300, cost_tolerance=1e-13)
+    assert ours.summary.cost == pytest.approx(2 * oracle.cost, rel=1e-6)
+    np.testing.assert_allclose(parameters(ours.scene), state_of(oracle.x).parameters[problem.parameter_indices], rtol=1e-4)
+
+
+def test_fixed_parameters_stay_and_priors_pull():
+    scene = simulate_scene(4, frame_count=15, point_count=100).scene
+    fixed = rssc.adjust(scene, "te", fixed=("cx", "readout_ratio"))
+    assert fixed.scene.camera.lens.cx == scene.camera.lens.cx
+    assert fixed.scene.camera.shutter.readout_ratio == scene.camera.shutter.readout_ratio
+    assert fixed.covariance.parameters == ("fx", "fy", "cy")
+    square = rssc.adjust(scene, "te", priors=(Prior({"fx": 1, "fy": -1}, 0.0, 1e-6),))
+    assert square.scene.camera.lens.fx == pytest.approx(square.scene.camera.lens.fy, abs=1e-4)
+
+
+def test_known_structure_needs_no_gauge():
+    simulated = simulate_scene(4, frame_count=15, point_count=100, pixel_noise=0.2)
+    scene = replace(simulated.scene, points=simulated.truth.points)
+    adjustment = rssc.adjust(scene, "te", fixed=("points",))
+    np.testing.assert_array_equal(adjustment.scene.points, scene.points)
+    error = parameters(adjustment.scene) - parameters(simulated.truth)
+    sigma = np.array([adjustment.covariance.sigma(name) for name in adjustment.covariance.parameters])
+    assert np.abs(error / sigma).max() < 5
+
+
+def test_motion_prior_bears_knots_that_the_data_alone_do_not():
+    simulated = simulate_scene(6, frame_count=15, point_count=80, pixel_noise=0.3)
+    dense = rssc.adjust(simulated.scene, "te", knot_spacing=0.4, motion_prior=(0.002, 0.01))
+    error = np.abs(parameters(dense.scene) - parameters(simulated.truth))
+    assert dense.summary.status != "stalled"
+    assert error[-1] < 0.03
+
+
+@pytest.mark.parametrize("loss", ["huber", "cauchy"])
+def test_outliers_hardly_matter_to_a_robust_loss(loss):
+    clean = simulate_scene(8, frame_count=25, point_count=200, pixel_noise=0.3)
+    dirty = simulate_scene(8, frame_count=25, point_count=200, pixel_noise=0.3, outlier_fraction=0.03)
+    truth = parameters(clean.truth)
+    robust = np.abs(parameters(rssc.adjust(dirty.scene, "te", loss=loss).scene) - truth)
+    plain = np.abs(parameters(rssc.adjust(dirty.scene, "te").scene) - truth)
+    assert robust[0] < 0.3 * plain[0]
+    assert robust[0] < 3.0
+
+
+def test_reference_row_is_an_option():
+    scene = simulate_scene(9, frame_count=20, point_count=150, pixel_noise=0.1).scene
+    found = [
+        parameters(rssc.adjust(scene, method, reference=reference).scene)
+        for method in ("ceq", "ceh", "dpq", "dph")
+        for reference in ("first_row", "middle_row")
+    ]
+    assert np.ptp([p[-1] for p in found]) < 0.1
+
+
+def test_variable_frame_times():
+    simulated = simulate_scene(12, frame_count=24, point_count=150, pixel_noise=0.1)
+    keep_frames = np.delete(np.arange(24), [7, 15, 16])
+    number = np.full(24, -1)
+    number[keep_frames] = np.arange(len(keep_frames))
+    scene, tracks = simulated.scene, simulated.scene.tracks
+    rows = number[tracks.frames] >= 0
+    enough = np.bincount(tracks.points[rows], minlength=tracks.point_count) >= 2
+    rows &= enough[tracks.points]
+    points = np.cumsum(enough) - 1
+    thinned = Scene(
+        scene.camera,
+        Tracks(len(keep_frames), int(enough.sum()), number[tracks.frames[rows]], points[tracks.points[rows]], tracks.pixels[rows]),
+        scene.points[enough], scene.cam_from_world[keep_frames], frame_times=keep_frames.astype(float),
+    )  # fmt: skip
+    found = parameters(rssc.adjust(thinned, "te").scene)
+    np.testing.assert_allclose(found, parameters(simulated.truth), rtol=0.01, atol=0.02)
+
+
+def make_scene(**changes):
+    values = dict(
+        tracks=Tracks(6, 2, [0, 1, 2, 3, 4, 5] * 2, [0] * 6 + [1] * 6, np.full((12, 2), 50.0)),
+        points=np.array([[0, 0, 5.0], [0.1, 0, 5.0]]),
+    )
+    values.update(changes)
+    poses = np.tile(np.eye(3, 4), (values["tracks"].frame_count, 1, 1))
+    poses[:, 0, 3] = np.linspace(0, 0.1, len(poses))
+    return Scene(Camera(100, 100, Lens("pinhole", 100, 100, 50, 50), Shutter(0.5)), values["tracks"], values["points"], poses)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Tracks(5, 2, [], [], np.zeros((0, 2))), "empty"),
+        (lambda: Tracks(5, 2, [0, 7], [0, 1], np.zeros((2, 2))), r"frames\[1\] is 7; expected an index from 0 to 4"),
+        (lambda: Tracks(5, 2, [0, 1], [0, -1], np.zeros((2, 2))), r"points\[1\] is -1"),
+        (lambda: Tracks(5, 2, [0, 1], [0, 1], [[0, 1], [np.nan, 2]]), r"pixels\[1, 0\] is nan"),
+        (lambda: Tracks(5, 2, [0, 0], [1, 1], np.zeros((2, 2))), "observed twice"),
+        (lambda: make_scene(points=np.array([[0, 0, np.inf], [0, 0, 1.0]])), r"points\[0, 2\] is inf"),
+        (lambda: rssc.adjust(make_scene(points=np.array([[0, 0, 5.0], [0, 0, -5.0]]))), "point 1 .* lies behind"),
+        (lambda: rssc.adjust(make_scene(tracks=Tracks(6, 2, [0, 1, 2, 3], [0, 0, 0, 1], np.full((4, 2), 50.0)))),
+         "point 1 is seen 1 time"),
+        (lambda: rssc.adjust(make_scene(tracks=Tracks(3, 2, [0, 1, 2] * 2, [0] * 3 + [1] * 3, np.full((6, 2), 50.0)))),
+         "at least 4 frames"),
+        (lambda: rssc.adjust(make_scene(), "xx"), "expected one of te"),
+        (lambda: rssc.adjust(make_scene(), fixed=("k9",)), "cannot fix 'k9'"),
+        (lambda: rssc.adjust(make_scene(), knot_spacing=-1), "knot spacing is -1"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_an_error_that_names_value_and_remedy(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

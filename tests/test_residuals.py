@@ -1,0 +1,98 @@
+"""Every Jacobian block of every residual x lens x parameter, against central differences."""
+
+import numpy as np
+import pytest
+
+from rssc.kernels import lie, spline
+from rssc.kernels import residuals as kernels
+from rssc.kernels.residuals import GLOBAL_COUNT, READOUT
+from tests.test_lens import LENSES
+
+KINDS = ["spline", "free quadratic", "free hermite", "spline quadratic", "spline hermite"]
+MOTIONS = {"near identity": 1e-8, "slow": 0.02, "fast": 0.6}
+
+
+def make_state(rng, lens, motion, free):
+    """Six poses that look at points around (0, 0, 4)."""
+    poses = [lie.se3_exp(0.1 * rng.normal(size=6))]
+    for _ in range(5):
+        poses.append(lie.compose(poses[-1], lie.se3_exp(MOTIONS[motion] * 0.5 * rng.uniform(-1, 1, size=6))))
+    poses = np.array(poses)
+    parameters = np.zeros(GLOBAL_COUNT)
+    parameters[:READOUT], parameters[READOUT] = lens.parameters, 0.6
+    point = np.array([[0.4, -0.3, 4.0]])
+    state = kernels.State(lens.kernel_model, parameters, poses, np.zeros((6, 6)), np.zeros((6, 6, 3)), 0.0,
+                          0.0 if free else 0.8, point)  # fmt: skip
+    return refresh(state)
+
+
+def refresh(state):
+    if state.spacing == 0.0:
+        return state
+    w, transports = spline.increments(state.poses)
+    return state._replace(increments=w, transports=transports)
+
+
+def make_table(rng, kind, share):
+    if kind == "spline":
+        return kernels.SplineTable(np.array([0, 1]), np.array([1.0]), np.array([0.43]), np.array([[300.0, 260.0]]), np.ones(1))
+    nodes = 3 if kind.endswith("quadratic") else 4
+    times = 1.0 + np.arange(nodes, dtype=float)[None] - (nodes - 2)
+    pixels = np.array([300.0, 260.0]) + 8 * rng.normal(size=(1, nodes, 2))
+    pose = 2 if kind.startswith("free") else -1
+    return kernels.RectifiedTable(np.array([0, 1]), np.array([pose]), np.array([1.0]), share, times,
+                                  rng.uniform(0.2, 0.8, (1, nodes)), pixels, np.ones(1), 1.0)  # fmt: skip
+
+
+@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize("lens", LENSES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_jacobian_blocks(rng, kind, lens, motion, share):
+    lens = LENSES[lens]
+    state = make_state(rng, lens, motion, kind.startswith("free"))
+    table = make_table(rng, kind, share)
+    value, linearise = (
+        (kernels.spline_residual, kernels.linearise_spline)
+        if kind == "spline"
+        else (kernels.rectified_residual, kernels.linearise_rectified)
+    )
+    block = kernels.make_block()
+    eu, ev, first, count = linearise(state, table, 0, state.points[0], block)
+    scratch = kernels.make_block()
+
+    def residual(state, point=state.points[0]):
+        return np.array(value(refresh(state), table, 0, point, scratch))
+
+    np.testing.assert_allclose(residual(state), [eu, ev], atol=1e-10)
+
+    def check(found, plus, minus, step):
+        numerical = (plus - minus) / (2 * step)
+        np.testing.assert_allclose(found, numerical, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(numerical).max()))
+
+    for i in range(4 + len(lens.distortion)):
+        step = 1e-4 if i < 4 else 1e-7
+        offset = step * np.eye(GLOBAL_COUNT)[i]
+        check(block.d_global[:, i], residual(state._replace(parameters=state.parameters + offset)),
+              residual(state._replace(parameters=state.parameters - offset)), step)  # fmt: skip
+    offset = 1e-6 * np.eye(GLOBAL_COUNT)[READOUT]
+    check(block.d_global[:, READOUT], residual(state._replace(parameters=state.parameters + offset)),
+          residual(state._replace(parameters=state.parameters - offset)), 1e-6)  # fmt: skip
+    for i in range(3):
+        offset = 1e-6 * np.eye(3)[i]
+        check(block.d_point[:, i], residual(state, state.points[0] + offset), residual(state, state.points[0] - offset), 1e-6)
+    for pose in range(len(state.poses)):
+        for i in range(6):
+            steps = np.zeros((len(state.poses), 6))
+            steps[pose, i] = 1e-6
+            plus = residual(state._replace(poses=lie.retract(state.poses, steps)))
+            minus = residual(state._replace(poses=lie.retract(state.poses, -steps)))
+            inside = first <= pose < first + count
+            found = block.d_pose[:, 6 * (pose - first) + i] if inside else np.zeros(2)
+            check(found, plus, minus, 1e-6)
+
+
+def test_point_behind_the_camera_is_nan(rng):
+    state = make_state(rng, LENSES["pinhole"], "slow", free=False)
+    table = make_table(rng, "spline", 0.0)
+    assert np.isnan(kernels.spline_residual(state, table, 0, np.array([0.0, 0.0, -4.0]), kernels.make_block())).all()

@@ -1,0 +1,114 @@
+"""The reduced system against a dense one built from explicit Jacobians."""
+
+import numpy as np
+import pytest
+
+from rssc.adjust.options import AdjustOptions, Prior
+from rssc.adjust.problem import build_problem
+from rssc.adjust.schur import Reducer, global_information, solve_reduced
+from rssc.kernels import normal_equations as kernels
+from rssc.kernels import residuals
+from rssc.kernels.robust import loss
+from rssc.simulation.scenes import simulate_scene
+
+
+def small_scene(**options):
+    return simulate_scene(3, frame_count=8, point_count=25, pixel_noise=0.5, **options).scene
+
+
+def dense_system(problem, state, loss_kind, loss_scale):
+    """Normal matrix and gradient over [poses, globals, points], from one Jacobian row pair after the other."""
+    poses, points = 6 * len(state.poses), 3 * len(state.points)
+    size = poses + residuals.GLOBAL_COUNT + points
+    matrix, gradient = np.zeros((size, size)), np.zeros(size)
+    block = residuals.make_block()
+    for table, linearise in (
+        (problem.spline, residuals.linearise_spline),
+        (problem.rectified, residuals.linearise_rectified),
+    ):
+        importance = getattr(table, "importance", 1.0)
+        for p in range(len(state.points)):
+            for i in range(table.offsets[p], table.offsets[p + 1]):
+                eu, ev, first, count = linearise(state, table, i, state.points[p], block)
+                row = np.zeros((2, size))
+                row[:, 6 * first : 6 * (first + count)] = block.d_pose[:, : 6 * count]
+                row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global
+                at = poses + residuals.GLOBAL_COUNT + 3 * p
+                row[:, at : at + 3] = block.d_point
+                weight = table.weights[i] ** 2
+                weight *= importance * loss(loss_kind, loss_scale, weight * (eu**2 + ev**2))[1]
+                matrix += weight * row.T @ row
+                gradient += weight * row.T @ [eu, ev]
+    at = slice(poses, poses + residuals.GLOBAL_COUNT)
+    matrix[at, at] += problem.prior_matrix.T @ problem.prior_matrix
+    gradient[at] += problem.prior_matrix.T @ (problem.prior_matrix @ state.parameters - problem.prior_values)
+    return matrix, gradient
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("method", "loss_kind", "fixed"),
+    [("te", 0, ()), ("te", 2, ("cx",)), ("ceq", 0, ()), ("ceh", 1, ()), ("dpq", 2, ()), ("dph", 0, ("fy",))],
+)
+def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
+    options = AdjustOptions(method=method, fixed=fixed, priors=(Prior({"fx": 1, "fy": -1}, 0.0, 2.0),), sparse=sparse)
+    problem = build_problem(small_scene(), options)
+    state, damping, scale = problem.start, 1e-2, 1.5
+    reducer = Reducer(problem, loss_kind, scale, sparse, None)
+    linear = reducer.linearise(state, damping)
+    step_pose, step_global = solve_reduced(problem, linear)
+    step_points = np.empty_like(state.points)
+    kernels.back_substitute(linear.support, linear.elimination, damping, step_pose, step_global, 0, len(state.points),
+                            step_points)  # fmt: skip
+
+    matrix, gradient = dense_system(problem, state, loss_kind, scale)
+    pose_count = 6 * len(state.poses)
+    reducer_rows = pose_count + residuals.GLOBAL_COUNT
+    damped = matrix.copy()
+    index = np.arange(len(gradient))
+    damped[index[:reducer_rows], index[:reducer_rows]] += damping * linear.damping_diagonal
+    points = index[reducer_rows:]
+    damped[points, points] *= 1 + damping
+    # The datum and the jitter are part of the step's definition: take them from the difference in the reduced rows.
+    free = np.concatenate([np.ones(pose_count, bool), problem.free_globals, np.ones(len(points), bool)])
+    from rssc.adjust.schur import _JITTER, _datum
+
+    damped[index[:pose_count], index[:pose_count]] += _JITTER * np.maximum(
+        linear.damping_diagonal[:pose_count],
+        np.tile(np.median(linear.reduced.diagonal_pose.reshape(-1, 6), axis=0), len(state.poses)),
+    )
+    first, blocks = _datum(state.poses, linear.damping_diagonal[:pose_count])
+    for pose, block in zip(first, blocks, strict=True):
+        damped[6 * pose : 6 * pose + 6, 6 * pose : 6 * pose + 6] += block
+    step = np.zeros(len(gradient))
+    scaling = 1 / np.sqrt(np.diag(damped)[free])
+    step[free] = -scaling * np.linalg.solve(
+        damped[np.ix_(free, free)] * np.outer(scaling, scaling), scaling * gradient[free]
+    )
+    found = np.concatenate([step_pose, step_global, step_points.reshape(-1)])
+    np.testing.assert_allclose(found, step, rtol=0, atol=1e-10 * np.abs(step).max())
+
+
+def test_information_does_not_depend_on_storage():
+    problem = build_problem(small_scene(), AdjustOptions())
+    band = global_information(problem, Reducer(problem, 0, 1.0, False, None).linearise(problem.start, 0.0))
+    blocks = global_information(problem, Reducer(problem, 0, 1.0, True, None).linearise(problem.start, 0.0))
+    np.testing.assert_allclose(band, blocks, rtol=1e-6)
+
+
+def test_tracks_that_close_loops_are_stored_sparsely_and_solved_the_same():
+    scene = simulate_scene(5, frame_count=30, point_count=60, track_length=6, pixel_noise=0.3).scene
+    tracks = scene.tracks
+    # Cut the middle out of a few long tracks: seen early and again late.
+    long = np.flatnonzero(tracks.lengths >= 5)[:5]
+    keep = np.ones(len(tracks), bool)
+    for point in long:
+        rows = np.flatnonzero(tracks.points == point)
+        keep[rows[2]] = False
+    scene = type(scene)(scene.camera, tracks.select(keep), scene.points, scene.cam_from_world)
+    problem = build_problem(scene, AdjustOptions())
+    steps = [
+        np.concatenate(solve_reduced(problem, Reducer(problem, 0, 1.0, sparse, None).linearise(problem.start, 1e-3)))
+        for sparse in (False, True)
+    ]
+    np.testing.assert_allclose(steps[0], steps[1], atol=1e-8 * np.abs(steps[0]).max())

@@ -1,0 +1,90 @@
+"""The spline against its definition, its derivatives against numerical ones, and the fit through poses."""
+
+import numpy as np
+import pytest
+
+from rssc.adjust.fit import fit_trajectory
+from rssc.errors import InputError
+from rssc.kernels import lie, spline
+from rssc.model import Trajectory
+
+
+def random_controls(rng, count=8, scale=0.3):
+    poses = [lie.se3_exp(rng.normal(size=6))]
+    for _ in range(count - 1):
+        poses.append(lie.compose(poses[-1], lie.se3_exp(scale * rng.normal(size=6))))
+    return np.array(poses)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.3, 1.0])
+def test_jacobian_against_central_differences(rng, scale):
+    controls = random_controls(rng, scale=scale)
+    k, s, step = 2, 0.37, 1e-6
+
+    def pose_of(offset, s=s):
+        moved = controls.copy()
+        moved[k : k + 4] = lie.retract(controls[k : k + 4], offset.reshape(4, 6))
+        return spline.pose(moved, spline.increments(moved)[0], k, s)
+
+    here, d_controls, d_s = spline.pose_with_jacobian(controls, spline.increments(controls)[0], k, s)
+    back = lie.inverse(here)
+    for i in range(24):
+        offset = step * np.eye(24)[i]
+        difference = [lie.se3_log(lie.compose(pose_of(sign * offset), back)) for sign in (1, -1)]
+        np.testing.assert_allclose(d_controls[:, i], (difference[0] - difference[1]) / (2 * step), atol=3e-8)
+    difference = [lie.se3_log(lie.compose(pose_of(np.zeros(24), s + sign * step), back)) for sign in (1, -1)]
+    np.testing.assert_allclose(d_s, (difference[0] - difference[1]) / (2 * step), atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.3, 1.0])
+def test_fast_rows_equal_the_reference(rng, scale):
+    controls = random_controls(rng, scale=scale)
+    w, transport = spline.increments(controls)
+    point, j = rng.normal(size=3), rng.normal(size=3)
+    pose, d_controls, d_s = spline.pose_with_jacobian(controls, w, 3, 0.6)
+    scratch = np.zeros((3, spline.SCRATCH))
+    camera = np.array(spline.camera_point(controls, w, 3, 0.6, *point, scratch))
+    np.testing.assert_allclose(camera, pose[:, :3] @ point + pose[:, 3], atol=1e-13)
+    d_pose, d_point = np.zeros((2, 24)), np.zeros((2, 3))
+    found = spline.pose_row(controls, w, transport, 3, *camera, *j, scratch, d_pose, d_point, 1)
+    row = j @ np.hstack([-lie.cross_matrix(camera), np.eye(3)])
+    np.testing.assert_allclose(d_pose[1], row @ d_controls, atol=1e-12)
+    np.testing.assert_allclose(d_point[1], j @ pose[:, :3], atol=1e-13)
+    assert found == pytest.approx(row @ d_s, abs=1e-12)
+
+
+def test_continuous_up_to_the_second_derivative(rng):
+    trajectory = Trajectory(random_controls(rng), 0.0, 0.7)
+    knot, h = 1.4, 1e-4
+    for side in (1, -1):
+        velocities = trajectory.velocities([knot, knot + side * h])
+        acceleration = (velocities[1] - velocities[0]) / (side * h)
+        if side == 1:
+            right = acceleration
+    np.testing.assert_allclose(trajectory.velocities([knot - 1e-9]), trajectory.velocities([knot + 1e-9]), atol=1e-7)
+    np.testing.assert_allclose(acceleration, right, atol=5e-3)
+
+
+@pytest.mark.parametrize("spacing", [0.5, 0.66, 1.0, 2.0])
+def test_fit_passes_through_the_poses(rng, spacing):
+    source = Trajectory(random_controls(rng, 15, 0.1), 0.0, 1.0)
+    times = np.clip(np.arange(10) + rng.uniform(-0.2, 0.2, 10), 0, None)
+    if spacing == 2.0:
+        source = Trajectory(random_controls(rng, 9, 0.1), 0.0, 2.0)
+    poses = source.cam_from_world(times)
+    fitted = fit_trajectory(times, poses, 0.0, 10.0, spacing)
+    assert len(fitted.control_poses) == int(np.ceil(10 / spacing)) + 3
+    np.testing.assert_allclose(fitted.cam_from_world(times), poses, atol=1e-6)
+
+
+def test_fit_through_frame_times_is_exact(rng):
+    source = Trajectory(random_controls(rng, 23, 0.1), 0.0, 1.0)
+    times = np.arange(20.0)
+    fitted = fit_trajectory(times, source.cam_from_world(times), 0.0, 20.0, 1.0)
+    np.testing.assert_allclose(fitted.cam_from_world(times), source.cam_from_world(times), atol=1e-6)
+    assert fitted.end == pytest.approx(20.0)
+
+
+def test_too_few_controls_is_an_error_that_says_so(rng):
+    with pytest.raises(InputError, match="at least 4 control poses"):
+        Trajectory(random_controls(rng, 3), 0.0, 1.0)
