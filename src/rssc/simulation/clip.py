@@ -1,0 +1,165 @@
+"""Rendered clips with exact truth: what a camera films in a known world, and where it sees any point of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rssc.errors import InputError
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import Camera, Lens, Shutter
+from rssc.simulation.motion import Motion, room_motion
+from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.simulation.render import Renderer
+from rssc.simulation.world import World, build_world
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ClipOptions:
+    """What to film, and with which camera."""
+
+    width: int = 640
+    height: int = 480
+    frame_count: int = 60
+    frames_per_second: float = 30.0
+    lens: Lens | None = None
+    """A pinhole of 65 degrees, its principal point a little off the centre, where not given."""
+    readout_ratio: float = 0.55
+    """Negative reads from the last row (or column) to the first."""
+    axis: Literal["rows", "columns"] = "rows"
+    motion: str = "hand_held"
+    """One of `rssc.simulation.motion.ROOM_MOTIONS`."""
+    world: str = "room"
+    """"room" or "plane"."""
+    seed: int = 0
+    """Of the motion, the world and the image noise."""
+    image_noise: float = 1.5
+    """Standard deviation in grey levels."""
+    exposure: float = 0.0
+    """Exposure time as a fraction of the frame interval; the row's own time is its middle. 0 for no blur."""
+    exposure_samples: int = 9
+    """How many instants an exposure averages."""
+    texture: float = 1.0
+    """Contrast of the texture; 0 leaves plain surfaces."""
+    colour: bool = False
+    """RGB frames instead of grey ones."""
+
+    def __post_init__(self) -> None:
+        if self.frame_count < 1:
+            raise InputError(f"frame count is {self.frame_count}; expected at least 1.")
+        if not self.frames_per_second > 0:
+            raise InputError(f"frames per second is {self.frames_per_second}; expected a positive number.")
+        if not 0 <= self.exposure <= 1:
+            raise InputError(f"exposure is {self.exposure}; expected a fraction of the frame interval from 0 to 1.")
+        if self.exposure_samples < 1:
+            raise InputError(f"exposure samples are {self.exposure_samples}; expected at least 1.")
+        if not self.image_noise >= 0 or not 0 <= self.texture <= 1:
+            raise InputError(f"image noise {self.image_noise} or texture {self.texture} is out of range.")
+
+    def camera(self) -> Camera:
+        width, height = self.width, self.height
+        focal = 0.785 * width
+        lens = self.lens or Lens("pinhole", focal, 0.994 * focal, 0.506 * width - 0.5, 0.495 * height - 0.5)
+        return Camera(width, height, lens, Shutter(self.readout_ratio, self.axis))
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A filmed clip. Frames are rendered when asked for, so that long clips need no memory."""
+
+    options: ClipOptions
+    camera: Camera
+    """The truth."""
+    motion: Motion
+    """The truth."""
+    world: World = field(repr=False)
+    renderer: Renderer = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.options.frame_count
+
+    @cached_property
+    def frames(self) -> np.ndarray:
+        """(n, height, width) uint8, or (n, height, width, 3) in RGB; all frames at once, kept."""
+        return np.stack(list(self))
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.frame(i) for i in range(len(self)))
+
+    def frame(self, index: int) -> np.ndarray:
+        """(height, width) or (height, width, 3) uint8 image of one frame, with its noise."""
+        options, camera = self.options, self.camera
+        count = camera.height if camera.shutter.axis == "rows" else camera.width
+        times = index + camera.shutter.readout_ratio * np.arange(count) / count
+        samples = options.exposure_samples if options.exposure > 0 else 1
+        image = np.zeros(1, np.float32)
+        for k in range(samples):
+            shift = options.exposure * ((k + 0.5) / samples - 0.5)
+            image = image + self.renderer.render(self.motion.cam_from_world(times + shift))
+        image = image * np.float32(255 / samples)
+        if options.image_noise > 0:
+            rng = np.random.default_rng([options.seed, 2, index])
+            image += np.float32(options.image_noise) * rng.standard_normal(image.shape, dtype=np.float32)
+        return _eight_bit(image)
+
+    def render_global_shutter(self, frame: int, row_fraction: float = 0.5) -> np.ndarray:
+        """The frame as a global shutter would have taken it, at the time of one row; sharp and without noise.
+
+        Args:
+            frame: Index of the frame.
+            row_fraction: Which row's time: 0 for the first, 0.5 for the middle one.
+        """
+        count = self.camera.height if self.camera.shutter.axis == "rows" else self.camera.width
+        time = frame + self.camera.shutter.readout_ratio * row_fraction
+        poses = np.repeat(self.motion.cam_from_world([time]), count, axis=0)
+        return _eight_bit(self.renderer.render(poses) * 255)
+
+    def world_points(self, frame: int, pixels: ArrayLike) -> FloatArray:
+        """(n, 3) points that (n, 2) pixels of a frame show; NaN where they show none."""
+        pixels = np.asarray(pixels, dtype=np.float64)
+        poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels))
+        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+        rays = np.einsum("nji,nj->ni", poses[:, :, :3], self.camera.lens.unproject(pixels))
+        distances = self.world.cast(centres, rays)
+        return centres + np.where(np.isfinite(distances), distances, np.nan)[:, None] * rays
+
+    def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, np.ndarray]:
+        """Where a frame shows points of the world.
+
+        Args:
+            points: (n, 3) in the world, on its surfaces.
+            frame: Index of the frame.
+
+        Returns:
+            (n, 2) exact pixels, NaN where the lens cannot see the point, and (n,) whether the point is in the image
+            and not hidden.
+        """
+        points = np.asarray(points, dtype=np.float64)
+        pixels, local = rolling_shutter_project(self.camera, self.motion, points, np.full(len(points), float(frame)))
+        visible = inside_image(self.camera, pixels, local)
+        fractions = self.camera.row_fraction(pixels[visible])
+        poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * fractions)
+        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+        towards = points[visible] - centres
+        distances = np.linalg.norm(towards, axis=1)
+        first = self.world.cast(centres, towards / distances[:, None])
+        visible[visible] = first > distances * (1 - 1e-7) - 1e-7
+        return pixels, visible
+
+
+def render_clip(options: ClipOptions) -> Clip:
+    """Sets up the world, the motion and the camera of a clip; its frames are rendered when they are asked for."""
+    camera = options.camera()
+    world = build_world(options.world, options.seed)
+    motion = room_motion(options.motion, np.random.default_rng([options.seed, 0]), options.frames_per_second)
+    return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour))
+
+
+def _eight_bit(image: np.ndarray) -> np.ndarray:
+    out = np.clip(image + 0.5, 0, 255).astype(np.uint8)
+    return out[..., 0] if out.shape[-1] == 1 else out
