@@ -52,6 +52,11 @@ class Pair:
     second_pixels: FloatArray
     """(n, 2)"""
 
+    def thinned(self, count: int) -> Pair:
+        """At most `count` of the points, evenly among them."""
+        step = -(-len(self.points) // count)
+        return Pair(self.first, self.second, self.points[::step], self.first_pixels[::step], self.second_pixels[::step])
+
 
 def _pycolmap() -> Any:
     """The module, silenced: what matters of COLMAP's messages comes back as results."""

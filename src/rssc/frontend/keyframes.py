@@ -26,11 +26,12 @@ _CELLS = (8, 5)
 class FrameViews:
     """Tracks by frame: the points that each frame sees, increasing, and their pixels."""
 
-    def __init__(self, tracks: Tracks) -> None:
+    def __init__(self, tracks: Tracks, pixels: FloatArray | None = None) -> None:
+        """Takes other (m, 2) pixels for the same observations where given."""
         order = np.lexsort((tracks.points, tracks.frames))
         self.frame_count = tracks.frame_count
         self._points = tracks.points[order]
-        self._pixels = tracks.pixels[order]
+        self._pixels = (tracks.pixels if pixels is None else pixels)[order]
         self._offsets = np.searchsorted(tracks.frames[order], np.arange(tracks.frame_count + 1))
 
     def of(self, frame: int) -> tuple[IntArray, FloatArray]:
@@ -72,12 +73,7 @@ def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
             if displacement(pair) > PAIR_MOTION * side:
                 break
         if best is not None:
-            step = -(-len(best.points) // PAIR_MATCHES)
-            pairs.append(
-                Pair(
-                    best.first, best.second, best.points[::step], best.first_pixels[::step], best.second_pixels[::step]
-                )
-            )
+            pairs.append(best.thinned(PAIR_MATCHES))
     return pairs
 
 

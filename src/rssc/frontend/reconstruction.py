@@ -22,7 +22,15 @@ from scipy.spatial.transform import Rotation, Slerp
 from rssc.errors import InputError, NotCalibratableError
 from rssc.frontend import colmap
 from rssc.frontend.colmap import ColmapModel, MappingProblem, Pair
-from rssc.frontend.keyframes import FrameViews, choose_keyframes, choose_tracks, link_keyframes, wide_pairs
+from rssc.frontend.keyframes import (
+    PAIR_MATCHES,
+    FrameViews,
+    choose_keyframes,
+    choose_tracks,
+    link_keyframes,
+    wide_pairs,
+)
+from rssc.frontend.readout import rectified, rough_readout_ratio
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray
 
@@ -33,7 +41,7 @@ MAX_ERROR = 0.004
 """An observation belongs to the start if it is within this share of the longer image side (5 px of 1280)."""
 MIN_MOTION = 0.005
 """Least median displacement between the widest pairs, as a share of the longer image side."""
-FOCAL_GRID = (0.3, 0.38, 0.48, 0.6, 0.75, 0.95, 1.2, 1.5, 2.0)
+FOCAL_GRID = (0.3, 0.42, 0.6, 0.85, 1.2, 1.7)
 """Focal lengths to try, in longer image sides."""
 DISTORTION_GRID = {"perspective": (0.0, -0.2), "fisheye": (0.0,)}
 """First distortion coefficients to try. An ideal fisheye is a perspective lens with k1 = -1/3, to third order."""
@@ -44,6 +52,8 @@ FAMILY_GAIN = 0.95
 FAMILY_DOUBT = 1.5
 """The other family is tried again in the adjustment if its epipolar cost is within this factor of the best."""
 MAX_CANDIDATES = 3
+READOUT_STEP = 0.2
+MAX_READOUT = 1.2
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,8 @@ class Start:
     """Points that the start was made from."""
     method: str
     """'global', 'incremental' or 'given'."""
+    readout_ratio: float = 0.0
+    """A rough one. The poses are those in the middle of the readout, at frame + readout_ratio / 2."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +103,10 @@ def reconstruct(
     *,
     lens: str | None = None,
     focal_hints: tuple[float, ...] = (),
+    row_fractions: FloatArray | None = None,
     progress: Progress | None = None,
 ) -> Start:
-    """Poses of all frames and a lens from feature tracks, ignoring the rolling shutter.
+    """Poses of all frames and a lens from feature tracks.
 
     Args:
         tracks: Tracks over consecutive frames of a video.
@@ -101,6 +114,8 @@ def reconstruct(
         height: Of the images in pixels.
         lens: 'perspective' or 'fisheye' to try only one family; both where not given.
         focal_hints: Focal lengths in pixels to try besides the usual ones.
+        row_fractions: (m,) how far into the readout each observation was read, 0 to 1; rows of the image where not
+            given.
         progress: Called with the step's name and the share of the work done.
 
     Raises:
@@ -117,7 +132,21 @@ def reconstruct(
     hints = tuple(float(f) for f in focal_hints)
     candidates = _rank_lenses(pairs, width, height, families, hints, max_error)
 
+    report("estimating the readout", 0.15)
+    rho = tracks.pixels[:, 1] / height if row_fractions is None else np.asarray(row_fractions, dtype=float)
+
+    def views_at(ratio: float) -> FrameViews:
+        return FrameViews(tracks, rectified(tracks, rho, ratio))
+
+    def epipolar_cost(ratio: float) -> float:
+        moved = views_at(ratio)
+        moved_pairs = [moved.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
+        return colmap.epipolar_cost(moved_pairs, candidates[0].lens, width, height, max_error)
+
+    readout_ratio = rough_readout_ratio(epipolar_cost)
+
     report("mapping keyframes", 0.2)
+    views = views_at(readout_ratio)
     keyframes = choose_keyframes(views, side)
     observations = choose_tracks(views, keyframes, width, height)
     links = link_keyframes(keyframes, observations)
@@ -125,7 +154,11 @@ def reconstruct(
     fit = _map(problem, candidates)
 
     report("adjusting", 0.6)
-    fit = _adjust(problem, fit, candidates)
+    fit = _choose_lens(problem, fit, candidates)
+    readout_ratio, fit = _refine_readout(problem, fit, views_at, readout_ratio)
+    views = views_at(readout_ratio)
+    problem = _with_pixels(problem, views)
+    fit = _choose_lens(problem, fit, candidates)
 
     report("locating frames", 0.8)
     poses = dict(fit.model.poses)
@@ -151,6 +184,7 @@ def reconstruct(
         inlier_count=fit.inlier_count,
         point_count=len(fit.model.points),
         method=fit.method,
+        readout_ratio=readout_ratio,
     )
 
 
@@ -311,26 +345,67 @@ def _judge(problem: MappingProblem, model: ColmapModel, method: str) -> _Fit:
 # 3. Adjust
 
 
-def _adjust(problem: MappingProblem, fit: _Fit, candidates: Sequence[_Candidate]) -> _Fit:
+def _adjusted(problem: MappingProblem, fit: _Fit, lens: Lens, *, refine_distortion: bool) -> _Fit | None:
+    """The fit after bundle adjustment; None where the lens ran away."""
+    model = colmap.adjust_bundle(problem, fit.model, lens, refine_distortion=refine_distortion)
+    return _judge(problem, model, fit.method) if _sane(model.lens, problem) else None
+
+
+def _choose_lens(problem: MappingProblem, fit: _Fit, candidates: Sequence[_Candidate]) -> _Fit:
     """Adjusts all, with the distortion and the family of lenses that the observations speak for."""
-
-    def adjusted(lens: Lens, *, refine_distortion: bool) -> _Fit | None:
-        model = colmap.adjust_bundle(problem, fit.model, lens, refine_distortion=refine_distortion)
-        return _judge(problem, model, fit.method) if _sane(model.lens, problem) else None
-
     lens = fit.model.lens
-    best = adjusted(lens, refine_distortion=False) or fit
-    freed = adjusted(lens, refine_distortion=True)
+    best = _adjusted(problem, fit, lens, refine_distortion=False) or fit
+    freed = _adjusted(problem, fit, lens, refine_distortion=True)
     if freed is not None and freed.cost < DISTORTION_GAIN * best.cost:
         best = freed
     other = next((c for c in candidates if c.lens.model != lens.model), None)
     if other is not None and other.cost < FAMILY_DOUBT * candidates[0].cost:
         shift = 1 / 3 if other.lens.model == "fisheye" else -1 / 3
         start = _lens(_FAMILY_OF[other.lens.model], lens.fx, lens.distortion[0] + shift, problem.width, problem.height)
-        switched = adjusted(start, refine_distortion=True)
+        switched = _adjusted(problem, fit, start, refine_distortion=True)
         if switched is not None and switched.cost < FAMILY_GAIN * best.cost:
             best = switched
     return best if best.order <= fit.order else fit
+
+
+def _refine_readout(
+    problem: MappingProblem, fit: _Fit, views_at: Callable[[float], FrameViews], readout_ratio: float
+) -> tuple[float, _Fit]:
+    """The readout ratio at which the adjusted reconstruction fits best, and that reconstruction.
+
+    Walks downhill from the given ratio in steps of `READOUT_STEP` until the cost rises again.
+    """
+    fits = {}
+
+    def cost(step: int) -> float:
+        ratio = readout_ratio + step * READOUT_STEP
+        if abs(ratio) > MAX_READOUT:
+            return np.inf
+        if step not in fits:
+            moved = _with_pixels(problem, views_at(ratio))
+            start = fits[min(fits, key=lambda s: abs(s - step))] if fits else fit
+            fits[step] = _adjusted(moved, start, start.model.lens, refine_distortion=False) or start
+        return fits[step].cost
+
+    best = 0
+    direction = 1 if cost(1) < cost(-1) else -1
+    while cost(best + direction) < cost(best):
+        best += direction
+    sides = np.array([cost(best - 1), cost(best), cost(best + 1)])
+    shift = 0.0
+    if np.isfinite(sides).all():
+        bend = sides[0] - 2 * sides[1] + sides[2]
+        shift = 0.5 * (sides[0] - sides[2]) / bend if bend > 0 else 0.0
+    return readout_ratio + (best + shift) * READOUT_STEP, fits[best]
+
+
+def _with_pixels(problem: MappingProblem, views: FrameViews) -> MappingProblem:
+    """The same observations at the pixels of other views."""
+    observations = {}
+    for frame, (points, _) in problem.observations.items():
+        seen, pixels = views.of(frame)
+        observations[frame] = (points, pixels[np.searchsorted(seen, points)])
+    return replace(problem, observations=observations)
 
 
 def _tidy(lens: Lens) -> Lens:
