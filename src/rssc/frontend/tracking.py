@@ -34,6 +34,7 @@ _FLOW_LEVELS = 4
 _FLOW_STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 15, 0.03)
 # Deviation of an observation per deviation of the smoothed residual, which is correlated between samples.
 NOISE_FACTOR = 1.7
+_SHEAR_PER_NOISE = 4.5
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class TrackingOptions:
     """A track ends where an observation's standard deviation exceeds this, in pixels."""
     sigma_floor: float = 0.02
     """Added in quadrature to every standard deviation, in pixels: what interpolation and lens shading leave."""
+    max_shear: float = 0.2
+    """A track ends where parts of its patch move against each other by more than this, in pixels, beyond what noise
+    and the other patches of the frame show: it lies on an outline, where two surfaces meet."""
     max_stretch: float = 2.5
     """A track ends where its patch is stretched or shrunk by more than this factor in any direction."""
     flow_error: float = 1.5
@@ -124,8 +128,10 @@ class _Tracker:
         samples = (2 * options.half_window + 1) ** 2
         capacity = 2 * options.target
         self._rows = np.empty((capacity, samples, 8), np.float32)
+        self._pulls = np.empty((capacity, 6, 4))
         self._stats = np.empty((capacity, 3))
         self._flow_image = image
+        self._noise = _noise(image)
         self._count = 0
         self._live = self._born(np.empty((0, 2)), np.empty(0, np.int64))
         self._table: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
@@ -173,6 +179,7 @@ class _Tracker:
             (outcomes == registration.REGISTERED)
             & (qualities[:, 0] >= self._options.min_correlation)
             & (sigmas <= self._options.max_sigma)
+            & (qualities[:, 3] <= self._shear_limits(live.slots, qualities[outcomes == registration.REGISTERED, 3]))
             & _plausible(states[:, 2:], self._options.max_stretch)
         )
         live, states, sigmas = live.keep(good), states[good], sigmas[good]
@@ -197,16 +204,25 @@ class _Tracker:
         self, values: NDArray[np.float32], slots: IntArray, states: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
         """Registers in place; returns (n, 3) qualities and (n,) outcomes of the kernel."""
-        qualities, outcomes = np.zeros((len(slots), 3)), np.zeros(len(slots), np.int64)
+        qualities, outcomes = np.zeros((len(slots), 4)), np.zeros(len(slots), np.int64)
         half, shift = self._options.half_window, 4.0
 
         def task(_: int, begin: int, end: int) -> None:
             registration.register_all(
-                values, slots, self._rows, self._stats, half, shift, begin, end, states, qualities, outcomes
+                values, slots, self._rows, self._pulls, self._stats, half, shift, begin, end, states, qualities, outcomes
             )  # fmt: skip
 
         run_chunks(task, _even_chunks(len(slots)))
         return qualities, outcomes
+
+    def _shear_limits(self, slots: IntArray, shears: FloatArray) -> FloatArray:
+        """(n,) how far parts of each patch may move against each other, in pixels.
+
+        Noise alone makes parts move; foliage and gravel do so everywhere, and are better than nothing.
+        """
+        noise = _SHEAR_PER_NOISE * self._noise * self._stats[slots, 0]
+        usual = np.median(shears) if len(shears) else 0.0
+        return np.maximum(np.hypot(self._options.max_shear, noise), 2.0 * usual)
 
     def _supported(self, live: _Live, lag: int) -> NDArray[np.bool_]:
         """Which tracks move over `lag` frames like some of their neighbours.
@@ -237,18 +253,20 @@ class _Tracker:
         pixels = _corners(image, self._live.states[:, :2], options, missing)
         free = np.setdiff1d(np.arange(len(self._rows)), self._live.slots, assume_unique=True)[: len(pixels)]
         pixels = pixels[: len(free)]
-        rows, stats = self._rows, np.empty((len(free), 3))
+        rows, stats, pulls = self._rows, np.empty((len(free), 3)), np.empty((len(free), 6, 4))
         new_rows = np.empty((len(free), *rows.shape[1:]), np.float32)
 
         def task(_: int, begin: int, end: int) -> None:
-            registration.make_templates(values, pixels, options.half_window, True, begin, end, new_rows, stats)
+            registration.make_templates(
+                values, pixels, options.half_window, True, self._noise, begin, end, new_rows, pulls, stats
+            )
 
         if len(free):
             run_chunks(task, _even_chunks(len(free)))
         # An edge has no sharp position along itself: its precision is poor whatever its contrast.
-        good = stats[:, 0] * _noise(image) <= 0.5 * options.max_sigma
+        good = stats[:, 0] * self._noise <= 0.5 * options.max_sigma
         free = free[good]
-        rows[free], self._stats[free] = new_rows[good], stats[good]
+        rows[free], self._pulls[free], self._stats[free] = new_rows[good], pulls[good], stats[good]
         born = self._born(pixels[good], free)
         self._record(frame, born, np.full(len(free), np.nan))
         self._live = self._live.join(born)
@@ -282,10 +300,9 @@ def _plausible(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:
 
 
 def _noise(image: Image) -> float:
-    """Deviation of white noise in grey values, at least one half (Immerkaer's estimate, on a part of the rows)."""
+    """Deviation of white noise in grey values, at least one half (Immerkaer's estimate)."""
     kernel = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
-    part = image[:: max(1, image.shape[0] // 400)] if False else image
-    response = cv2.filter2D(part[::1], cv2.CV_16S, kernel)
+    response = cv2.filter2D(image, cv2.CV_16S, kernel)
     return max(0.5, float(np.median(np.abs(response[::2, ::2]))) / (6.0 * 0.6745))
 
 

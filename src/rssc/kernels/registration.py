@@ -13,6 +13,10 @@ K depends on the template only, so an iteration is a resampling of I and eight d
 in memory, one row of eight per sample: [K (6), w T~ / sum w T~^2, w]. The warp is then composed with the inverse of
 the step. White noise of deviation s in the samples moves the position by s |K_x|, which is the patch's precision.
 
+Some patches, a single straight corner for instance, leave part of A open, and the position drifts along with it. So
+A has a prior: it stays near its start A0, the warp of the frame before, to within WARP_CHANGE. With r the ratio of
+the two weights that adds r to the diagonal of J' w J and the pull (J' w J + r)^-1 r (A0^-1 A - 1) to the step.
+
 Images are sampled as sum_k I_k b(x - k) with the cubic B-spline b and no prefilter. That smooths a little, the same
 at every sub-pixel position to about one percent at half the Nyquist frequency, where bilinear interpolation errs by
 a tenth and pulls positions towards whole pixels.
@@ -26,6 +30,13 @@ from rssc.kernels.jit import kernel
 
 # Why a registration ended.
 REGISTERED, OUTSIDE, DIVERGED = 0, 1, 2
+
+# Standard deviation of the change of a warp from frame to frame.
+WARP_CHANGE = 0.03
+# Variance of what a surface changes in looks, as a share of its own variance.
+_LOOKS_CHANGE = 0.01
+# Neighbouring samples share noise, because sampling smooths: so many of them count as one.
+_SAMPLES_PER_VALUE = 2.9
 
 _MARGIN = 3.0
 _MAX_STEPS = 20
@@ -77,7 +88,7 @@ def _inside(image, u, v, reach_u, reach_v):
 
 
 @kernel
-def make_template(image, u, v, half, warp_free, rows):
+def make_template(image, u, v, half, warp_free, noise, rows, pull):
     """Prepares the patch around a pixel.
 
     Args:
@@ -86,7 +97,9 @@ def make_template(image, u, v, half, warp_free, rows):
         v: Row of the patch's centre.
         half: Half the width of the patch; it has (2 half + 1)^2 samples.
         warp_free: Whether the 2x2 warp is estimated; if not, the position alone is.
+        noise: Standard deviation of the image's noise in grey values.
         rows: ((2 half + 1)^2, 8) float32, written: the rows described above.
+        pull: (6, 4) written: the pull of the prior on the step.
 
     Returns:
         (precision, mean, variance): pixels per grey value of white sample noise (infinite where the patch does not
@@ -117,9 +130,10 @@ def make_template(image, u, v, half, warp_free, rows):
             jacobian[k, 2], jacobian[k, 3] = slope_x * x, slope_x * y
             jacobian[k, 4], jacobian[k, 5] = slope_y * x, slope_y * y
             jacobian[k, 6] = patch[i + 1, j + 1]
-    mean = 0.0
+    mean, squares = 0.0, 0.0
     for k in range(size * size):
         weights[k] /= total
+        squares += weights[k] * weights[k]
         mean += weights[k] * jacobian[k, 6]
     variance = 0.0
     for k in range(size * size):
@@ -143,12 +157,14 @@ def make_template(image, u, v, half, warp_free, rows):
     for a in range(count):
         for b in range(a):
             normal[b, a] = normal[a, b]
-    scales = np.sqrt(np.diag(normal)) + 1e-12
+    ratio = (noise * noise + _LOOKS_CHANGE * variance) * squares * _SAMPLES_PER_VALUE / (WARP_CHANGE * WARP_CHANGE)
     for a in range(count):
-        for b in range(count):
-            normal[a, b] /= scales[a] * scales[b]
-        normal[a, a] += 1e-4 if a >= 2 else 1e-9
+        normal[a, a] += ratio if a >= 2 else 1e-9 * normal[a, a] + 1e-12
     inverse = np.linalg.inv(normal)
+    pull[:] = 0.0
+    for a in range(count):
+        for b in range(2, count):
+            pull[a, b - 2] = inverse[a, b] * ratio
     precision = 0.0
     for k in range(size * size):
         for a in range(8):
@@ -156,7 +172,7 @@ def make_template(image, u, v, half, warp_free, rows):
         for a in range(count):
             value = 0.0
             for b in range(count):
-                value += inverse[a, b] / (scales[a] * scales[b]) * jacobian[k, b]
+                value += inverse[a, b] * jacobian[k, b]
             rows[k, a] = weights[k] * value
             if a < 2:
                 precision += 0.5 * (weights[k] * value) ** 2
@@ -166,25 +182,67 @@ def make_template(image, u, v, half, warp_free, rows):
 
 
 @kernel
-def register(image, rows, half, mean, variance, max_shift, state, quality):
+def _shear(rows, half, variance, samples, gain, offset):
+    """How far the parts of a patch move against each other, in pixels.
+
+    In each of three by three blocks, the residual r = samples / gain - T~ calls for a displacement d of its own,
+    H d = b with H = sum w g g', b = sum w g r, g the template's gradient. The return value is the root mean square of
+    d, each weighted by its H. It is small on a smooth surface, whatever noise or blur do, and large where the patch
+    shows two surfaces.
+    """
+    size = 2 * half + 1
+    energy, total = 0.0, 0.0
+    for block in range(9):
+        top, left = block // 3, block % 3
+        xx, xy, yy, bx, by = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(max(1, top * size // 3), min(size - 1, (top + 1) * size // 3)):
+            for j in range(max(1, left * size // 3), min(size - 1, (left + 1) * size // 3)):
+                k = i * size + j
+                weight = rows[k, 7]
+                here = rows[k, 6] / weight
+                slope_x = 0.5 * variance * (rows[k + 1, 6] / rows[k + 1, 7] - rows[k - 1, 6] / rows[k - 1, 7])
+                slope_y = (
+                    0.5 * variance * (rows[k + size, 6] / rows[k + size, 7] - rows[k - size, 6] / rows[k - size, 7])
+                )
+                residual = (samples[k] - offset) / gain - variance * here
+                xx += weight * slope_x * slope_x
+                xy += weight * slope_x * slope_y
+                yy += weight * slope_y * slope_y
+                bx += weight * slope_x * residual
+                by += weight * slope_y * residual
+        total += 0.5 * (xx + yy)
+        # A block with one edge says nothing about the motion along it.
+        ridge = 0.05 * (xx + yy) + 1e-9
+        xx += ridge
+        yy += ridge
+        energy += (yy * bx * bx - 2.0 * xy * bx * by + xx * by * by) / (xx * yy - xy * xy)
+    return math.sqrt(energy / (total + 1e-9))
+
+
+@kernel
+def register(image, rows, pull, half, mean, variance, max_shift, state, samples, quality):
     """Finds a template in an image.
 
     Args:
         image: (height, width) float32 grey values.
         rows: The template's rows.
+        pull: The template's pull.
         half: Half the width of the template.
         mean: The template's mean.
         variance: The template's variance.
         max_shift: The position may move this far from its start, in pixels.
         state: (6,) position u, v and warp [[a, b], [c, d]]; the start, overwritten by the result.
-        quality: (3,) written: correlation with the template, residual deviation in grey values of the template,
-            gain.
+        samples: ((2 half + 1)^2,) float32 scratch.
+        quality: (4,) written: correlation with the template, residual deviation in grey values of the template,
+            gain, and how far parts of the patch move against each other in pixels.
 
     Returns:
         REGISTERED, OUTSIDE or DIVERGED.
     """
     start_u, start_v = state[0], state[1]
     u, v, a, b, c, d = state[0], state[1], state[2], state[3], state[4], state[5]
+    a0, b0, c0, d0 = a, b, c, d
+    det0 = a0 * d0 - b0 * c0
     shift = np.float32(mean)
     for _ in range(_MAX_STEPS):
         if not _inside(image, u, v, half * (abs(a) + abs(b)), half * (abs(c) + abs(d))):
@@ -194,6 +252,7 @@ def register(image, rows, half, mean, variance, max_shift, state, quality):
         for i in range(-half, half + 1):
             for j in range(-half, half + 1):
                 value = _sample(image, np.float32(u + a * j + b * i), np.float32(v + c * j + d * i)) - shift
+                samples[k] = value
                 row = rows[k]
                 s0 += row[0] * value
                 s1 += row[1] * value
@@ -212,9 +271,16 @@ def register(image, rows, half, mean, variance, max_shift, state, quality):
         quality[0] = gain * math.sqrt(variance / spread)
         quality[1] = math.sqrt(max(spread - gain * gain * variance, 0.0)) / gain
         quality[2] = gain
-        t0, t1 = s0 / gain, s1 / gain
-        # The warp of the template that explains the difference is [1 + e, f; g, 1 + h] x + t; compose its inverse.
-        e, f, g, h = 1.0 + s2 / gain, s3 / gain, s4 / gain, 1.0 + s5 / gain
+        # How far the warp has left its start, A0^-1 A - 1.
+        p0, p1 = (d0 * a - b0 * c) / det0 - 1.0, (d0 * b - b0 * d) / det0
+        p2, p3 = (a0 * c - c0 * a) / det0, (a0 * d - c0 * b) / det0 - 1.0
+        t0 = s0 / gain + pull[0, 0] * p0 + pull[0, 1] * p1 + pull[0, 2] * p2 + pull[0, 3] * p3
+        t1 = s1 / gain + pull[1, 0] * p0 + pull[1, 1] * p1 + pull[1, 2] * p2 + pull[1, 3] * p3
+        # The warp of the template that explains the difference is [e, f; g, h] x + t; compose its inverse.
+        e = 1.0 + s2 / gain + pull[2, 0] * p0 + pull[2, 1] * p1 + pull[2, 2] * p2 + pull[2, 3] * p3
+        f = s3 / gain + pull[3, 0] * p0 + pull[3, 1] * p1 + pull[3, 2] * p2 + pull[3, 3] * p3
+        g = s4 / gain + pull[4, 0] * p0 + pull[4, 1] * p1 + pull[4, 2] * p2 + pull[4, 3] * p3
+        h = 1.0 + s5 / gain + pull[5, 0] * p0 + pull[5, 1] * p1 + pull[5, 2] * p2 + pull[5, 3] * p3
         det = e * h - f * g
         if not 0.3 < det < 3.0:
             return DIVERGED
@@ -231,23 +297,28 @@ def register(image, rows, half, mean, variance, max_shift, state, quality):
             return DIVERGED
         change = abs(t0) + abs(t1) + 0.25 * half * (abs(e - 1.0) + abs(f) + abs(g) + abs(h - 1.0))
         if change < _STEP_TOLERANCE:
+            quality[3] = _shear(rows, half, variance, samples, gain, float(s7))
             state[0], state[1], state[2], state[3], state[4], state[5] = u, v, a, b, c, d
             return REGISTERED
     return DIVERGED
 
 
 @kernel
-def make_templates(image, pixels, half, warp_free, begin, end, rows, stats):
-    """`make_template` for the pixels begin..end; writes rows (n, samples, 8) and stats (n, 3)."""
+def make_templates(image, pixels, half, warp_free, noise, begin, end, rows, pulls, stats):
+    """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
-            image, pixels[i, 0], pixels[i, 1], half, warp_free, rows[i]
+            image, pixels[i, 0], pixels[i, 1], half, warp_free, noise, rows[i], pulls[i]
         )
 
 
 @kernel
-def register_all(image, slots, rows, stats, half, max_shift, begin, end, states, qualities, outcomes):
-    """`register` for the tracks begin..end, whose templates are rows[slots[i]] and stats[slots[i]]."""
+def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, states, qualities, outcomes):
+    """`register` for the tracks begin..end, whose templates are rows[slots[i]] and so on."""
+    samples = np.empty((2 * half + 1) ** 2, np.float32)
     for i in range(begin, end):
         s = slots[i]
-        outcomes[i] = register(image, rows[s], half, stats[s, 1], stats[s, 2], max_shift, states[i], qualities[i])
+        mean, variance = stats[s, 1], stats[s, 2]
+        outcomes[i] = register(
+            image, rows[s], pulls[s], half, mean, variance, max_shift, states[i], samples, qualities[i]
+        )

@@ -1,0 +1,120 @@
+"""How far tracks are from the truth on rendered clips, by age, and how many there are.
+
+The truth of a track is the point of the world that its reference observation (the first) shows.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.frontend.tracking import track
+from rssc.model import Lens, Tracks
+from rssc.model.arrays import FloatArray
+from rssc.simulation.clip import Clip, ClipOptions, render_clip
+
+AGES = (1, 4, 8, 16, 32)
+
+
+@dataclass(frozen=True)
+class TrackErrors:
+    """Errors of every observation against the truth of its track."""
+
+    tracks: Tracks
+    ages: FloatArray
+    """(m,) frames since the reference observation."""
+    errors_px: FloatArray
+    """(m,) distance from the true position, infinite where the point cannot be seen; 0 for the reference itself."""
+
+    def median_at(self, age: int) -> float:
+        """Median error of the observations of an age, NaN where there are none."""
+        rows = self.errors_px[self.ages == age]
+        return float(np.median(rows)) if len(rows) else float("nan")
+
+    @property
+    def fraction_over_1px(self) -> float:
+        """Share of the tracks that are ever more than a pixel off."""
+        worst = np.zeros(self.tracks.point_count)
+        np.maximum.at(worst, self.tracks.points, self.errors_px)
+        return float(np.mean(worst > 1.0))
+
+    @property
+    def live_tracks(self) -> int:
+        """Number of tracks in the frame that has the fewest."""
+        return int(np.bincount(self.tracks.frames, minlength=self.tracks.frame_count).min())
+
+    @property
+    def error_in_sigmas(self) -> float:
+        """Root mean square of error per axis over standard deviation, over errors below a pixel; 1 is honest."""
+        rows = (self.ages != 0) & (self.errors_px < 1.0)
+        return float(np.sqrt(np.mean(self.errors_px[rows] ** 2 / (2.0 * self.tracks.sigmas[rows] ** 2))))
+
+
+def track_errors(clip: Clip, tracks: Tracks) -> TrackErrors:
+    """Compares tracks with the truth of the clip they were found in."""
+    first = tracks.offsets[:-1]
+    points = np.full((tracks.point_count, 3), np.nan)
+    for frame in np.unique(tracks.frames[first]):
+        rows = np.flatnonzero(tracks.frames[first] == frame)
+        points[rows] = clip.world_points(int(frame), tracks.pixels[first[rows]])
+    errors = np.full(len(tracks), np.inf)
+    for frame in range(tracks.frame_count):
+        rows = np.flatnonzero(tracks.frames == frame)
+        pixels, visible = clip.observe(points[tracks.points[rows]], frame)
+        distance = np.linalg.norm(pixels - tracks.pixels[rows], axis=1)
+        # A point a hair behind an outline is still where its patch shows it: judge the position alone.
+        errors[rows] = np.where(np.isfinite(distance), distance, np.inf)
+    errors[first] = 0.0
+    return TrackErrors(tracks, tracks.frames - tracks.frames[first][tracks.points], errors)
+
+
+def benchmark_clips(width: int, height: int, frame_count: int) -> dict[str, ClipOptions]:
+    """The clips, by name."""
+    focal = 0.45 * width
+    fisheye = Lens("fisheye", focal, 0.99 * focal, 0.5 * width + 3.5, 0.5 * height - 4.5, (0.02, -0.01, 0.0, 0.0))
+    size = {"width": width, "height": height, "frame_count": frame_count}
+    return {
+        "hand-held pinhole": ClipOptions(**size, motion="hand_held", seed=1),
+        "shaky pinhole": ClipOptions(**size, motion="shaky", seed=2, readout_ratio=0.93),
+        "hand-held fisheye": ClipOptions(**size, lens=fisheye, motion="hand_held", seed=3, readout_ratio=-0.6),
+        "shaky fisheye": ClipOptions(**size, lens=fisheye, motion="shaky", seed=4, exposure=0.2, exposure_samples=3),
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Renders the clips, tracks them and prints a table and one line of JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks tracks", description=__doc__)
+    parser.add_argument("--frames", type=int, default=40, help="frames of each clip")
+    parser.add_argument("--width", type=int, default=1280)
+    parser.add_argument("--height", type=int, default=720)
+    arguments = parser.parse_args(argv)
+    ages = "".join(f"{f'age {age}':>9}" for age in AGES)
+    print(f"median error in pixels against the truth, {arguments.width}x{arguments.height}, {arguments.frames} frames")
+    print(f"{'clip':<20}{ages}{'p95':>8}{'over 1 px':>11}{'error/sigma':>13}{'live':>6}{'tracks':>8}{'seconds':>9}")
+    results = []
+    for name, options in benchmark_clips(arguments.width, arguments.height, arguments.frames).items():
+        clip = render_clip(options)
+        images = clip.frames
+        start = time.perf_counter()
+        tracks = track(images)
+        seconds = time.perf_counter() - start
+        result = track_errors(clip, tracks)
+        results.append(result)
+        medians = "".join(f"{result.median_at(age):9.3f}" for age in AGES)
+        print(
+            f"{name:<20}{medians}{np.percentile(result.errors_px, 95):8.3f}{100 * result.fraction_over_1px:9.2f} %"
+            f"{result.error_in_sigmas:13.2f}{result.live_tracks:6d}{tracks.point_count:8d}{seconds:9.1f}"
+        )
+    figures = {
+        "median_px_age_1": max(r.median_at(1) for r in results),
+        "median_px_age_16": max(r.median_at(16) for r in results),
+        "fraction_over_1px": max(r.fraction_over_1px for r in results),
+        "live_tracks": min(r.live_tracks for r in results),
+    }
+    print(json.dumps({key: round(value, 4) for key, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()
