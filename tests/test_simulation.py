@@ -59,7 +59,7 @@ def test_motion_is_reproducible_and_in_seconds():
 def test_band_limited_noise_has_the_power_of_a_butterworth_filter(cutoff):
     noise = band_limited_noise(np.random.default_rng(0), cutoff, 200.0)
     samples = noise(np.arange(0, 200, 0.001))
-    # The integral of 1 / (1 + (f / f_c)^8) over all f is 2 f_c (pi / 8) / sin(pi / 8), of the 1 kHz that white noise fills.
+    # 1 / (1 + (f / f_c)^8) integrates to 2 f_c (pi / 8) / sin(pi / 8); white noise fills 1 kHz.
     share = 2 * cutoff * (np.pi / 8) / np.sin(np.pi / 8) / 1000.0
     np.testing.assert_allclose(samples.std(axis=0), np.sqrt(share) * np.array(NOISE_AMPLITUDES), rtol=0.12)
     spectrum = np.abs(np.fft.rfft(samples[:, 0])) ** 2

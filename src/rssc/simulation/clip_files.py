@@ -4,8 +4,6 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-import av
-import cv2
 import numpy as np
 
 from rssc.errors import InputError
@@ -100,6 +98,8 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
+    import cv2
+
     for index, frame in enumerate(clip):
         path = folder / f"frame{index:05d}.png"
         fine, data = cv2.imencode(".png", frame[..., ::-1] if frame.ndim == 3 else frame)
@@ -113,6 +113,8 @@ def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
 
 
 def _write_video(clip: Clip, path: Path, progress: Progress | None) -> None:
+    import av
+
     width, height = clip.camera.width, clip.camera.height
     if width % 2 or height % 2:
         raise InputError(f"image size is {width} x {height}; H.264 needs even numbers. Write PNG frames instead.")

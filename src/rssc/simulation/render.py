@@ -9,6 +9,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.kernels.jit import kernel
 from rssc.kernels.parallel import run_chunks, thread_count
@@ -49,7 +50,7 @@ class Renderer:
                 self._looks[..., at] = world.looks[..., at : at + 3] @ (0.299, 0.587, 0.114)
         self._rays, self._spread = _pixel_rays(camera.lens, camera.width, camera.height)
 
-    def render(self, cam_from_world: FloatArray) -> FloatArray:
+    def render(self, cam_from_world: FloatArray) -> NDArray[np.float32]:
         """(height, width, channels) float32 image from 0 to 1, not clipped.
 
         Args:

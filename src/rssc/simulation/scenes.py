@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from rssc.errors import InputError
@@ -123,7 +124,7 @@ def _windows(
     return first, first + track_length - 1
 
 
-def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: FloatArray) -> FloatArray:
+def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: NDArray) -> FloatArray:
     """(n, 3) points that the camera sees at the given times, at random pixels and depths."""
     pixels = rng.uniform(-0.5, 0.5, (len(times), 2)) * (camera.width, camera.height) + image_centre(camera)
     depths = rng.uniform(*CORRIDOR_DEPTHS, len(times))

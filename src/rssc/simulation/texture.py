@@ -43,7 +43,7 @@ def random_texture(seed: int = 0) -> Texture:
     spectrum = scipy.fft.rfft2(rng.standard_normal(shape, dtype=np.float32), workers=2)
     for wavelength in _OCTAVES:
         band = np.exp(-0.5 * ((octave + np.log2(wavelength)) / 0.4) ** 2)
-        noise = scipy.fft.irfft2(spectrum * band, shape, workers=2)
+        noise = np.asarray(scipy.fft.irfft2(spectrum * band, shape, workers=2))
         # The steeper the step, the crisper the edge: about two texels wide at every wavelength.
         total += 0.5 * np.tanh(max(1.0, wavelength / 12) / noise.std() * noise)
     level = (0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32)
