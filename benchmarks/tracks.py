@@ -62,7 +62,7 @@ def track_errors(clip: Clip, tracks: Tracks) -> TrackErrors:
     errors = np.full(len(tracks), np.inf)
     for frame in range(tracks.frame_count):
         rows = np.flatnonzero(tracks.frames == frame)
-        pixels, visible = clip.observe(points[tracks.points[rows]], frame)
+        pixels, _ = clip.observe(points[tracks.points[rows]], frame)
         distance = np.linalg.norm(pixels - tracks.pixels[rows], axis=1)
         # A point a hair behind an outline is still where its patch shows it: judge the position alone.
         errors[rows] = np.where(np.isfinite(distance), distance, np.inf)

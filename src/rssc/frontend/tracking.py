@@ -14,6 +14,7 @@ The reference frame of a track is its first frame.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -32,9 +33,12 @@ _FLOW_WIDTH = 800
 _FLOW_WINDOW = (15, 15)
 _FLOW_LEVELS = 4
 _FLOW_STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 15, 0.03)
-# Deviation of an observation per deviation of the smoothed residual, which is correlated between samples.
-NOISE_FACTOR = 1.7
-_SHEAR_PER_NOISE = 4.5
+_GUIDES = 5
+# Deviations of an observation and of the shear per deviation of the smoothed residual times the patch's precision,
+# and of an observation per shear beyond that; all measured on rendered clips.
+_SIGMA_PER_NOISE = 1.6
+_SHEAR_PER_NOISE = 4.0
+_SIGMA_PER_SHEAR = 0.6
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,13 @@ class TrackingOptions:
     """New corners keep at least this distance in pixels from live tracks."""
     min_length: int = 4
     """Tracks with fewer observations are dropped."""
-    min_correlation: float = 0.85
+    min_correlation: float = 0.75
     """A track ends where its correlation with the reference patch falls below this."""
-    max_sigma: float = 0.2
+    max_sigma: float = 0.4
     """A track ends where an observation's standard deviation exceeds this, in pixels."""
-    sigma_floor: float = 0.02
+    sigma_floor: float = 0.01
     """Added in quadrature to every standard deviation, in pixels: what interpolation and lens shading leave."""
-    max_shear: float = 0.2
+    max_shear: float = 0.15
     """A track ends where parts of its patch move against each other by more than this, in pixels, beyond what noise
     and the other patches of the frame show: it lies on an outline, where two surfaces meet."""
     max_stretch: float = 2.5
@@ -66,8 +70,6 @@ class TrackingOptions:
     """Number of neighbours that a track is compared with."""
     supporters: int = 2
     """A track ends where fewer than this number of its neighbours move as it does."""
-    lag: int = 8
-    """Motion is compared over one frame and over this many."""
 
 
 @dataclass
@@ -76,19 +78,14 @@ class _Live:
 
     numbers: IntArray
     slots: IntArray
-    ages: IntArray
     states: FloatArray
     """(n, 6) pixel and warp from the reference patch."""
-    history: FloatArray
-    """(n, lag, 6) states of the previous frames, the latest first."""
 
     def keep(self, mask: NDArray[np.bool_]) -> "_Live":
-        return _Live(
-            self.numbers[mask], self.slots[mask], self.ages[mask], self.states[mask], self.history[mask]
-        )  # fmt: skip
+        return _Live(self.numbers[mask], self.slots[mask], self.states[mask])
 
     def join(self, other: "_Live") -> "_Live":
-        names = ("numbers", "slots", "ages", "states", "history")
+        names = ("numbers", "slots", "states")
         return _Live(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
@@ -117,6 +114,20 @@ def track(
         if progress is not None:
             progress(frame + 1, len(images))
     return tracker.tracks(len(images))
+
+
+def observation_sigmas(qualities: FloatArray, precisions: FloatArray, floor: float) -> FloatArray:
+    """(n,) standard deviations in pixels of registered observations.
+
+    Args:
+        qualities: (n, 4) from the registration kernel.
+        precisions: (n,) precision of the templates.
+        floor: Added in quadrature, in pixels.
+    """
+    noise = qualities[:, 1] * precisions
+    # Shear beyond what noise makes shows a surface that is not plane, and a position that depends on the window.
+    bent = np.maximum(0.0, qualities[:, 3] ** 2 - (_SHEAR_PER_NOISE * noise) ** 2)
+    return np.sqrt((_SIGMA_PER_NOISE * noise) ** 2 + _SIGMA_PER_SHEAR**2 * bent + floor**2)
 
 
 class _Tracker:
@@ -168,13 +179,12 @@ class _Tracker:
 
     def _follow(self, frame: int, flow_image: Image, values: NDArray[np.float32]) -> None:
         live = self._live
-        start, found = self._flow(live.states[:, :2], flow_image)
+        start = self._flow(live.states[:, :2], flow_image)
+        found = np.isfinite(start[:, 0])
         live, start = live.keep(found), start[found]
         states = np.concatenate([start, live.states[:, 2:]], axis=1)
         qualities, outcomes = self._register(values, live.slots, states)
-        sigmas = np.hypot(
-            NOISE_FACTOR * qualities[:, 1] * self._stats[live.slots, 0], self._options.sigma_floor
-        )  # fmt: skip
+        sigmas = observation_sigmas(qualities, self._stats[live.slots, 0], self._options.sigma_floor)
         good = (
             (outcomes == registration.REGISTERED)
             & (qualities[:, 0] >= self._options.min_correlation)
@@ -182,15 +192,12 @@ class _Tracker:
             & (qualities[:, 3] <= self._shear_limits(live.slots, qualities[outcomes == registration.REGISTERED, 3]))
             & _plausible(states[:, 2:], self._options.max_stretch)
         )
-        live, states, sigmas = live.keep(good), states[good], sigmas[good]
-        live.history = np.concatenate([live.states[:, None], live.history[:, :-1]], axis=1)
-        live.states, live.ages = states, live.ages + 1
-        good = self._supported(live, 1) & self._supported(live, self._options.lag)
-        self._live = live.keep(good)
+        good[good] = self._supported(live.states[good], states[good])
+        self._live = _Live(live.numbers[good], live.slots[good], states[good])
         self._record(frame, self._live, sigmas[good])
 
-    def _flow(self, pixels: FloatArray, flow_image: Image) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Pixels in the next frame, and which of them lead back to where they came from."""
+    def _flow(self, pixels: FloatArray, flow_image: Image) -> FloatArray:
+        """(n, 2) pixels in the next frame; NaN where neither a pixel nor its neighbours lead there and back."""
         # Pixel centres at integers: pyrDown keeps the top-left pixel, so positions just halve.
         here = (pixels / self._shrink).astype(np.float32)
         settings = {"winSize": _FLOW_WINDOW, "maxLevel": _FLOW_LEVELS, "criteria": _FLOW_STOP}
@@ -198,7 +205,14 @@ class _Tracker:
         back, found_back, _ = cv2.calcOpticalFlowPyrLK(flow_image, self._flow_image, there, None, **settings)
         error = np.linalg.norm(back - here, axis=1) * self._shrink
         good = (found.ravel() > 0) & (found_back.ravel() > 0) & (error <= self._options.flow_error)
-        return there.astype(np.float64) * self._shrink, good
+        start = there.astype(np.float64) * self._shrink
+        lost = np.flatnonzero(~good)
+        start[lost] = np.nan
+        if np.count_nonzero(good) >= _GUIDES and len(lost):
+            # Weak corners lose their way in a fast pan; look for them where their neighbours went.
+            _, guides = cKDTree(pixels[good]).query(pixels[lost], k=_GUIDES)
+            start[lost] = pixels[lost] + np.median((start[good] - pixels[good])[guides], axis=1)
+        return start
 
     def _register(
         self, values: NDArray[np.float32], slots: IntArray, states: FloatArray
@@ -224,28 +238,24 @@ class _Tracker:
         usual = np.median(shears) if len(shears) else 0.0
         return np.maximum(np.hypot(self._options.max_shear, noise), 2.0 * usual)
 
-    def _supported(self, live: _Live, lag: int) -> NDArray[np.bool_]:
-        """Which tracks move over `lag` frames like some of their neighbours.
+    def _supported(self, before: FloatArray, now: FloatArray) -> NDArray[np.bool_]:
+        """Which tracks move from frame to frame like some of their neighbours, given their (n, 6) states.
 
-        The warp of a patch says how its surroundings move: a neighbour at the offset d should move by
-        (G - 1) d more, with G the warp over these frames. Surfaces at other depths move differently, so a few
-        neighbours that agree suffice.
+        The warp of a patch says how its surroundings move: a neighbour at the offset d should be at G d, with G the
+        warp between the two frames. Warps of weak patches are uncertain, so plain translation counts as well.
+        Surfaces at other depths move differently, so a few neighbours that agree suffice.
         """
-        options = self._options
-        supported = np.ones(len(live.numbers), dtype=bool)
-        old = np.flatnonzero(live.ages >= lag)
-        if len(old) <= options.neighbours:
-            return supported
-        before, now = live.history[old, lag - 1], live.states[old]
-        distances, indices = cKDTree(before[:, :2]).query(before[:, :2], k=options.neighbours + 1)
+        count = self._options.neighbours
+        if len(before) <= count:
+            return np.ones(len(before), dtype=bool)
+        distances, indices = cKDTree(before[:, :2]).query(before[:, :2], k=count + 1)
         growth = now[:, 2:].reshape(-1, 2, 2) @ np.linalg.inv(before[:, 2:].reshape(-1, 2, 2))
         offsets = before[indices[:, 1:], :2] - before[:, None, :2]
-        expected = np.einsum("nij,nkj->nki", growth, offsets)
         actual = now[indices[:, 1:], :2] - now[:, None, :2]
-        error = np.linalg.norm(actual - expected, axis=2)
-        agree = np.count_nonzero(error <= 0.7 + 0.04 * distances[:, 1:], axis=1)
-        supported[old] = agree >= options.supporters
-        return supported
+        warped = np.linalg.norm(actual - np.einsum("nij,nkj->nki", growth, offsets), axis=2)
+        moved = np.linalg.norm(actual - offsets, axis=2)
+        agree = np.minimum(warped, moved) <= 0.7 + 0.04 * distances[:, 1:]
+        return np.count_nonzero(agree, axis=1) >= self._options.supporters
 
     def _detect(self, frame: int, image: Image, values: NDArray[np.float32]) -> None:
         options = self._options
@@ -264,7 +274,7 @@ class _Tracker:
         if len(free):
             run_chunks(task, _even_chunks(len(free)))
         # An edge has no sharp position along itself: its precision is poor whatever its contrast.
-        good = stats[:, 0] * self._noise <= 0.5 * options.max_sigma
+        good = stats[:, 0] * self._noise <= 0.15 * options.max_sigma
         free = free[good]
         rows[free], self._pulls[free], self._stats[free] = new_rows[good], pulls[good], stats[good]
         born = self._born(pixels[good], free)
@@ -275,8 +285,7 @@ class _Tracker:
         numbers = self._count + np.arange(len(slots))
         self._count += len(slots)
         states = np.concatenate([pixels, np.tile([1.0, 0.0, 0.0, 1.0], (len(slots), 1))], axis=1)
-        history = np.repeat(states[:, None], self._options.lag, axis=1)
-        return _Live(numbers, slots, np.zeros(len(slots), np.int64), states, history)
+        return _Live(numbers, slots, states)
 
     def _record(self, frame: int, live: _Live, sigmas: FloatArray) -> None:
         self._table.append((np.full(len(sigmas), frame), live.numbers, live.states[:, :2], sigmas))
@@ -285,7 +294,7 @@ class _Tracker:
 def _even_chunks(count: int) -> list[tuple[int, int]]:
     # More chunks than threads: registrations differ in the number of their steps.
     bounds = np.linspace(0, count, min(count, 4 * thread_count()) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
 def _plausible(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ a dropped frame leaves a gap, a repeated frame is removed.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -200,7 +201,7 @@ def _read_all(
 
 def _distinct(images: GreyImages) -> NDArray[np.bool_]:
     """(n,) mask of frames that are not a repetition of the one before."""
-    difference = np.array([np.mean(cv2.absdiff(a[::3, ::3], b[::3, ::3])) for a, b in zip(images, images[1:])])
+    difference = np.array([np.mean(cv2.absdiff(a[::3, ::3], b[::3, ::3])) for a, b in pairwise(images)])
     # An encoder may store a repetition with small changes; the upper quartile is a difference that is real even
     # where two of three frames are repetitions.
     limit = _REPEAT_SHARE * np.percentile(difference, 75) if len(difference) else 0.0
