@@ -34,6 +34,8 @@ _FLOW_WINDOW = (15, 15)
 _FLOW_LEVELS = 4
 _FLOW_STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 15, 0.03)
 _GUIDES = 5
+# A registration may move this far from its start, in pixels.
+_MAX_SHIFT = 4.0
 # Deviations of an observation and of the shear per deviation of the smoothed residual times the patch's precision,
 # and of an observation per shear beyond that; all measured on rendered clips.
 _SIGMA_PER_NOISE = 1.6
@@ -130,6 +132,21 @@ def observation_sigmas(qualities: FloatArray, precisions: FloatArray, floor: flo
     return np.sqrt((_SIGMA_PER_NOISE * noise) ** 2 + _SIGMA_PER_SHEAR**2 * bent + floor**2)
 
 
+def shear_limits(precisions: FloatArray, shears: FloatArray, noise: float, limit: float) -> FloatArray:
+    """(n,) how far parts of patches may move against each other, in pixels.
+
+    Noise alone makes parts move; foliage and gravel do so everywhere, and are better than nothing.
+
+    Args:
+        precisions: (n,) precision of the templates.
+        shears: (k,) shears of the patches that were registered.
+        noise: Standard deviation of the image's noise in grey values.
+        limit: The limit without noise, in pixels.
+    """
+    usual = np.median(shears) if len(shears) else 0.0
+    return np.maximum(np.hypot(limit, _SHEAR_PER_NOISE * noise * precisions), 2.0 * usual)
+
+
 class _Tracker:
     """The live tracks, the templates of their reference patches and the table of observations."""
 
@@ -142,7 +159,7 @@ class _Tracker:
         self._pulls = np.empty((capacity, 6, 4))
         self._stats = np.empty((capacity, 3))
         self._flow_image = image
-        self._noise = _noise(image)
+        self._noise = image_noise(image)
         self._count = 0
         self._live = self._born(np.empty((0, 2)), np.empty(0, np.int64))
         self._table: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
@@ -184,13 +201,16 @@ class _Tracker:
         live, start = live.keep(found), start[found]
         states = np.concatenate([start, live.states[:, 2:]], axis=1)
         qualities, outcomes = self._register(values, live.slots, states)
-        sigmas = observation_sigmas(qualities, self._stats[live.slots, 0], self._options.sigma_floor)
+        precisions = self._stats[live.slots, 0]
+        sigmas = observation_sigmas(qualities, precisions, self._options.sigma_floor)
+        registered = outcomes == registration.REGISTERED
+        limits = shear_limits(precisions, qualities[registered, 3], self._noise, self._options.max_shear)
         good = (
-            (outcomes == registration.REGISTERED)
+            registered
             & (qualities[:, 0] >= self._options.min_correlation)
             & (sigmas <= self._options.max_sigma)
-            & (qualities[:, 3] <= self._shear_limits(live.slots, qualities[outcomes == registration.REGISTERED, 3]))
-            & _plausible(states[:, 2:], self._options.max_stretch)
+            & (qualities[:, 3] <= limits)
+            & plausible_warps(states[:, 2:], self._options.max_stretch)
         )
         good[good] = self._supported(live.states[good], states[good])
         self._live = _Live(live.numbers[good], live.slots[good], states[good])
@@ -219,24 +239,15 @@ class _Tracker:
     ) -> tuple[FloatArray, NDArray[np.int64]]:
         """Registers in place; returns (n, 3) qualities and (n,) outcomes of the kernel."""
         qualities, outcomes = np.zeros((len(slots), 4)), np.zeros(len(slots), np.int64)
-        half, shift = self._options.half_window, 4.0
+        half, templates = self._options.half_window, (self._rows, self._pulls, self._stats)
 
         def task(_: int, begin: int, end: int) -> None:
             registration.register_all(
-                values, slots, self._rows, self._pulls, self._stats, half, shift, begin, end, states, qualities, outcomes
+                values, slots, *templates, half, _MAX_SHIFT, begin, end, states, qualities, outcomes
             )  # fmt: skip
 
         run_chunks(task, _even_chunks(len(slots)))
         return qualities, outcomes
-
-    def _shear_limits(self, slots: IntArray, shears: FloatArray) -> FloatArray:
-        """(n,) how far parts of each patch may move against each other, in pixels.
-
-        Noise alone makes parts move; foliage and gravel do so everywhere, and are better than nothing.
-        """
-        noise = _SHEAR_PER_NOISE * self._noise * self._stats[slots, 0]
-        usual = np.median(shears) if len(shears) else 0.0
-        return np.maximum(np.hypot(self._options.max_shear, noise), 2.0 * usual)
 
     def _supported(self, before: FloatArray, now: FloatArray) -> NDArray[np.bool_]:
         """Which tracks move from frame to frame like some of their neighbours, given their (n, 6) states.
@@ -297,7 +308,7 @@ def _even_chunks(count: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
-def _plausible(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:
+def plausible_warps(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:
     """Which (n, 4) warps neither mirror nor stretch a patch too much."""
     a, b, c, d = warps.T
     determinant = a * d - b * c
@@ -308,7 +319,7 @@ def _plausible(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:
     return (determinant > 0) & (largest <= max_stretch) & (smallest >= 1.0 / max_stretch)
 
 
-def _noise(image: Image) -> float:
+def image_noise(image: Image) -> float:
     """Deviation of white noise in grey values, at least one half (Immerkaer's estimate)."""
     kernel = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
     response = cv2.filter2D(image, cv2.CV_16S, kernel)

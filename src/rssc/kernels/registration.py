@@ -322,3 +322,44 @@ def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, 
         outcomes[i] = register(
             image, rows[s], pulls[s], half, mean, variance, max_shift, states[i], samples, qualities[i]
         )
+
+
+@kernel
+def register_tracks(
+    images, offsets, references, frames, pixels, half, noise, max_shift, begin, end,
+    states, qualities, outcomes, precisions,
+):  # fmt: skip
+    """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
+
+    Args:
+        images: (n, height, width) grey values.
+        offsets: (tracks + 1,) range of each track's observations.
+        references: (tracks,) reference observation of each track.
+        frames: (m,) frame of each observation.
+        pixels: (m, 2) pixel of each observation; only those of references are used.
+        half: Half the width of a patch.
+        noise: Standard deviation of the images' noise in grey values.
+        max_shift: Observations may move this far from their start, in pixels.
+        begin: First track.
+        end: One past the last track.
+        states: (m, 6) starts, overwritten by the results.
+        qualities: (m, 4) written, see `register`.
+        outcomes: (m,) written, see `register`.
+        precisions: (tracks,) written, see `make_template`.
+    """
+    count = (2 * half + 1) ** 2
+    rows, samples, pull = np.empty((count, 8), np.float32), np.empty(count, np.float32), np.empty((6, 4))
+    for i in range(begin, end):
+        if offsets[i] == offsets[i + 1]:
+            continue
+        r = references[i]
+        precisions[i], mean, variance = make_template(
+            images[frames[r]], pixels[r, 0], pixels[r, 1], half, True, noise, rows, pull
+        )
+        for k in range(offsets[i], offsets[i + 1]):
+            if k == r or not precisions[i] < math.inf:
+                outcomes[k] = OUTSIDE
+                continue
+            outcomes[k] = register(
+                images[frames[k]], rows, pull, half, mean, variance, max_shift, states[k], samples, qualities[k]
+            )
