@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.kernels.parallel import run_chunks, thread_count
+from rssc.frontend.keyframes import Keyframes, Pair
+from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
 from rssc.model import Lens
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray
 
 SEED = 1
 _HALF_PIXEL = 0.5
 _CAMERA_ID = 1
 _MIN_MATCHES = 15
 _RANSAC_TRIALS = (40, 120)
+_SOLVER_THREADS = 1
+"""Ceres adds up in another order every time when it runs in threads; problems this small gain nothing from them."""
 
 
 @dataclass(frozen=True)
@@ -35,27 +38,8 @@ class ColmapModel:
     lens: Lens
     poses: dict[int, FloatArray]
     """Frame to its (3, 4) cam_from_world, for the frames that were registered."""
-    points: dict[int, FloatArray]
-    """Point to its (3,) position; empty where only the poses matter."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """What two frames see in common."""
-
-    first: int
-    second: int
-    points: IntArray
-    """(n,)"""
-    first_pixels: FloatArray
-    """(n, 2)"""
-    second_pixels: FloatArray
-    """(n, 2)"""
-
-    def thinned(self, count: int) -> Pair:
-        """At most `count` of the points, evenly among them."""
-        step = -(-len(self.points) // count)
-        return Pair(self.first, self.second, self.points[::step], self.first_pixels[::step], self.second_pixels[::step])
+    points: FloatArray
+    """(p, 3) positions of all points; NaN where not mapped."""
 
 
 def _pycolmap() -> Any:
@@ -126,12 +110,10 @@ def _ransac_options(max_error: float) -> Any:
 def epipolar_cost(pairs: Sequence[Pair], lens: Lens, width: int, height: int, max_error: float) -> float:
     """How badly a lens explains pairs of frames by one rigid motion each: root mean square in pixels.
 
-    Every pair gets its own essential matrix E. The cost of a match with unit rays a, b is its first-order distance to
-    the epipolar constraint b^T E a = 0 on the sphere,
+    Every pair gets its own essential matrix E. The cost of a match with rays a, b is its first-order distance to the
+    epipolar constraint in pixels (Sampson), and at most `max_error`:
 
-        (b^T E a)^2 / (|(I - a a^T) E^T b|^2 + |(I - b b^T) E a|^2)
-
-    in units of the focal length, and at most `max_error`.
+        (b^T E a)^2 / (|A^T E^T b|^2 + |B^T E a|^2)        A, B: derivatives of the rays in their pixels
     """
     colmap = _pycolmap()
     camera = _camera(lens, width, height)
@@ -142,8 +124,9 @@ def epipolar_cost(pairs: Sequence[Pair], lens: Lens, width: int, height: int, ma
         for i in range(begin, end):
             pair = pairs[i]
             costs[i] = max_error**2
-            a, b = lens.unproject(pair.first_pixels), lens.unproject(pair.second_pixels)
-            if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            a, d_a = _rays(lens, pair.first_pixels)
+            b, d_b = _rays(lens, pair.second_pixels)
+            if not (np.isfinite(d_a).all() and np.isfinite(d_b).all()):
                 continue
             found = colmap.estimate_essential_matrix(
                 pair.first_pixels + _HALF_PIXEL, pair.second_pixels + _HALF_PIXEL, camera, camera, options
@@ -151,74 +134,58 @@ def epipolar_cost(pairs: Sequence[Pair], lens: Lens, width: int, height: int, ma
             if found is None:
                 continue
             e_a, e_b = a @ found["E"].T, b @ found["E"]
-            error = np.sum(b * e_a, axis=1)
-            slope = _across(e_b, a) + _across(e_a, b)
-            costs[i] = np.minimum(error**2 / np.maximum(slope, 1e-12) * lens.fx * lens.fy, max_error**2).mean()
+            slope = np.einsum("nij,nj->ni", d_a, e_b), np.einsum("nij,nj->ni", d_b, e_a)
+            distance = np.sum(b * e_a, axis=1) ** 2 / np.maximum(np.sum(np.square(slope), axis=(0, 2)), 1e-20)
+            costs[i] = np.minimum(distance, max_error**2).mean()
 
     run_chunks(solve, _chunks(len(pairs)))
     return float(np.sqrt(costs.mean()))
 
 
-def _across(vectors: FloatArray, units: FloatArray) -> FloatArray:
-    """(n,) squared length of the part of each vector across its unit vector."""
-    along = np.sum(vectors * units, axis=1)
-    return np.sum(vectors**2, axis=1) - along**2
+def _rays(lens: Lens, pixels: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n, 3) unit rays of (n, 2) pixels and their (n, 2, 3) derivatives; NaN where the lens has no inverse."""
+    steps = np.array([[0.5, 0.0], [0.0, 0.5]])
+    derivatives = [lens.unproject(pixels + step) - lens.unproject(pixels - step) for step in steps]
+    return lens.unproject(pixels), np.stack(derivatives, axis=1)
 
 
 def _chunks(count: int) -> list[tuple[int, int]]:
-    bounds = np.linspace(0, count, min(thread_count(), max(count, 1)) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return balanced_chunks(np.arange(count + 1), thread_count())
 
 
-@dataclass(frozen=True)
-class MappingProblem:
-    """What COLMAP gets to see: some frames, some tracks."""
-
-    width: int
-    height: int
-    keyframes: IntArray
-    """(k,) increasing."""
-    observations: dict[int, tuple[IntArray, FloatArray]]
-    """Keyframe to its points (n,), increasing, and their pixels (n, 2)."""
-    pairs: tuple[Pair, ...]
-    """Keyframes that are linked."""
-    max_error: float
-    """Pixels beyond which an observation does not belong."""
-
-
-def map_globally(problem: MappingProblem, lens: Lens) -> ColmapModel | None:
+def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     """Rotation averaging, then all positions and points at once (GLOMAP); None where it fails."""
     colmap = _pycolmap()
     options = colmap.GlobalPipelineOptions()
     options.random_seed = SEED
-    options.num_threads = thread_count()
+    options.num_threads = _SOLVER_THREADS
     options.multiple_models = False
     mapper = options.mapper
     mapper.random_seed = SEED
-    mapper.num_threads = thread_count()
+    mapper.num_threads = _SOLVER_THREADS
     mapper.ba_num_iterations = 2
     mapper.ba_skip_fixed_rotation_stage = True
     mapper.skip_retriangulation = True
     mapper.min_tri_angle_deg = 0.1
-    mapper.max_normalized_reproj_error = problem.max_error / lens.fx
-    mapper.max_angular_reproj_error_deg = float(np.degrees(problem.max_error / lens.fx))
+    mapper.max_normalized_reproj_error = keyframes.max_error / lens.fx
+    mapper.max_angular_reproj_error_deg = float(np.degrees(keyframes.max_error / lens.fx))
     mapper.global_positioning.use_gpu = False
-    _set_adjustment(mapper.bundle_adjustment, problem.max_error, refine_distortion=False)
+    _set_adjustment(mapper.bundle_adjustment, keyframes.max_error, refine_distortion=False)
 
     def run(database: Any, folder: str) -> list[Any]:
         manager = colmap.ReconstructionManager()
         colmap.GlobalPipeline(options, database, manager).run()
         return [manager.get(i) for i in range(manager.size())]
 
-    return _map(problem, lens, run)
+    return _map(keyframes, lens, run)
 
 
-def map_incrementally(problem: MappingProblem, lens: Lens) -> ColmapModel | None:
+def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     """One frame after the other; None where it fails."""
     colmap = _pycolmap()
     options = colmap.IncrementalPipelineOptions()
     options.random_seed = SEED
-    options.num_threads = thread_count()
+    options.num_threads = _SOLVER_THREADS
     options.extract_colors = False
     options.multiple_models = False
     options.min_model_size = 3
@@ -227,54 +194,54 @@ def map_incrementally(problem: MappingProblem, lens: Lens) -> ColmapModel | None
     options.ba_global_max_refinements = 2
     options.ba_global_frames_ratio = options.ba_global_points_ratio = 1.3
     options.mapper.init_min_tri_angle = 3.0
-    options.mapper.init_max_error = problem.max_error
-    options.mapper.abs_pose_max_error = 2 * problem.max_error
+    options.mapper.init_max_error = keyframes.max_error
+    options.mapper.abs_pose_max_error = 2 * keyframes.max_error
     options.mapper.abs_pose_refine_extra_params = False
-    options.mapper.filter_max_reproj_error = problem.max_error
+    options.mapper.filter_max_reproj_error = keyframes.max_error
     options.mapper.filter_min_tri_angle = 0.3
-    options.triangulation.complete_max_reproj_error = problem.max_error
-    options.triangulation.merge_max_reproj_error = problem.max_error
+    options.triangulation.complete_max_reproj_error = keyframes.max_error
+    options.triangulation.merge_max_reproj_error = keyframes.max_error
     options.triangulation.min_angle = 0.3
 
     def run(database: Any, folder: str) -> list[Any]:
         database.close()
         return list(colmap.incremental_mapping(Path(folder) / "database.db", folder, folder, options).values())
 
-    return _map(problem, lens, run)
+    return _map(keyframes, lens, run)
 
 
-def _map(problem: MappingProblem, lens: Lens, run: Any) -> ColmapModel | None:
+def _map(keyframes: Keyframes, lens: Lens, run: Any) -> ColmapModel | None:
     with TemporaryDirectory(prefix="rssc-") as folder:
         database = _pycolmap().Database.open(str(Path(folder) / "database.db"))
         try:
-            _fill(database, problem, lens)
+            _fill(database, keyframes, lens)
             models = run(database, folder)
         finally:
             database.close()
     if not models:
         return None
-    return _model(max(models, key=lambda m: (m.num_reg_images(), m.num_points3D())), problem)
+    return _model(max(models, key=lambda m: (m.num_reg_images(), m.num_points3D())), keyframes)
 
 
-def _fill(database: Any, problem: MappingProblem, lens: Lens) -> None:
+def _fill(database: Any, keyframes: Keyframes, lens: Lens) -> None:
     """Writes camera, frames, keypoints and the two-view geometry of every pair."""
     colmap = _pycolmap()
-    camera = _camera(lens, problem.width, problem.height)
-    geometries = _two_view_geometries(problem, camera)
+    camera = _camera(lens, keyframes.width, keyframes.height)
+    geometries = _two_view_geometries(keyframes, camera)
     with colmap.DatabaseTransaction(database):
         database.write_camera(camera, use_camera_id=True)
         rig = colmap.Rig(rig_id=_CAMERA_ID)
         rig.add_ref_sensor(camera.sensor_id)
         database.write_rig(rig, use_rig_id=True)
-        for frame in problem.keyframes:
+        for frame in keyframes.frames:
             image = colmap.Image(name=_name(frame), camera_id=_CAMERA_ID, image_id=int(frame) + 1)
             database.write_image(image, use_image_id=True)
             entry = colmap.Frame(frame_id=int(frame) + 1, rig_id=_CAMERA_ID)
             entry.add_data_id(image.data_id)
             database.write_frame(entry, use_frame_id=True)
-            pixels = problem.observations[int(frame)][1]
+            pixels = keyframes.observations[int(frame)][1]
             database.write_keypoints(int(frame) + 1, (pixels + _HALF_PIXEL).astype(np.float32))
-        for pair, geometry in zip(problem.pairs, geometries, strict=True):
+        for pair, geometry in zip(keyframes.pairs, geometries, strict=True):
             if geometry is not None:
                 database.write_two_view_geometry(pair.first + 1, pair.second + 1, geometry)
 
@@ -283,21 +250,21 @@ def _name(frame: int) -> str:
     return f"{frame:06d}"
 
 
-def _two_view_geometries(problem: MappingProblem, camera: Any) -> list[Any]:
+def _two_view_geometries(keyframes: Keyframes, camera: Any) -> list[Any]:
     colmap = _pycolmap()
-    options = _ransac_options(problem.max_error)
-    geometries: list[Any] = [None] * len(problem.pairs)
+    options = _ransac_options(keyframes.max_error)
+    geometries: list[Any] = [None] * len(keyframes.pairs)
 
     def solve(_: int, begin: int, end: int) -> None:
         for i in range(begin, end):
-            pair = problem.pairs[i]
+            pair = keyframes.pairs[i]
             found = colmap.estimate_essential_matrix(
                 pair.first_pixels + _HALF_PIXEL, pair.second_pixels + _HALF_PIXEL, camera, camera, options
             )
             if found is None or found["num_inliers"] < _MIN_MATCHES:
                 continue
             inliers = pair.points[np.asarray(found["inlier_mask"], dtype=bool).ravel()]
-            columns = [np.searchsorted(problem.observations[f][0], inliers) for f in (pair.first, pair.second)]
+            columns = [np.searchsorted(keyframes.observations[f][0], inliers) for f in (pair.first, pair.second)]
             geometry = colmap.TwoViewGeometry()
             geometry.config = colmap.TwoViewGeometryConfiguration.CALIBRATED
             geometry.E = found["E"]
@@ -305,7 +272,7 @@ def _two_view_geometries(problem: MappingProblem, camera: Any) -> list[Any]:
             geometry.inlier_matches = np.stack(columns, axis=1).astype(np.uint32)
             geometries[i] = geometry
 
-    run_chunks(solve, _chunks(len(problem.pairs)))
+    run_chunks(solve, _chunks(len(keyframes.pairs)))
     return geometries
 
 
@@ -318,46 +285,43 @@ def _set_adjustment(options: Any, max_error: float, *, refine_distortion: bool) 
     options.ceres.loss_function_scale = max_error / 3
     options.ceres.solver_options.max_num_iterations = 40
     options.ceres.solver_options.function_tolerance = 1e-4
-    options.ceres.solver_options.num_threads = thread_count()
+    options.ceres.solver_options.num_threads = _SOLVER_THREADS
 
 
-def adjust_bundle(problem: MappingProblem, model: ColmapModel, lens: Lens, *, refine_distortion: bool) -> ColmapModel:
+def adjust_bundle(keyframes: Keyframes, model: ColmapModel, lens: Lens, *, refine_distortion: bool) -> ColmapModel:
     """Poses, points, focal length and, where wanted, one distortion coefficient, from the model's poses and points.
 
     All observations of the points take part again, whatever the mapping had left out.
     """
     colmap = _pycolmap()
     reconstruction = colmap.Reconstruction()
-    reconstruction.add_camera_with_trivial_rig(_camera(lens, problem.width, problem.height))
+    reconstruction.add_camera_with_trivial_rig(_camera(lens, keyframes.width, keyframes.height))
     seen: dict[int, list[tuple[int, int]]] = {}
-    for frame in problem.keyframes:
-        frame = int(frame)
-        if frame not in model.poses:
-            continue
-        points, pixels = problem.observations[frame]
+    for frame in sorted(model.poses):
+        points, pixels = keyframes.observations[frame]
         image = colmap.Image(
             name=_name(frame), keypoints=pixels + _HALF_PIXEL, camera_id=_CAMERA_ID, image_id=frame + 1
         )
         reconstruction.add_image_with_trivial_frame(image, colmap.Rigid3d(model.poses[frame]))
-        for column, point in enumerate(points):
-            seen.setdefault(int(point), []).append((frame + 1, column))
+        for column in np.flatnonzero(np.isfinite(model.points[points, 0])):
+            seen.setdefault(int(points[column]), []).append((frame + 1, int(column)))
     for point, elements in seen.items():
-        if point in model.points and len(elements) > 1:
+        if len(elements) > 1:
             track = colmap.Track()
             for image_id, column in elements:
                 track.add_element(image_id, column)
             reconstruction.add_point3D(model.points[point], track)
     options = colmap.BundleAdjustmentOptions()
-    _set_adjustment(options, problem.max_error, refine_distortion=refine_distortion)
+    _set_adjustment(options, keyframes.max_error, refine_distortion=refine_distortion)
     config = colmap.BundleAdjustmentConfig()
     for image_id in reconstruction.images:
         config.add_image(image_id)
     config.fix_gauge(colmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
     colmap.create_default_bundle_adjuster(options, config, reconstruction).solve()
-    return _model(reconstruction, problem)
+    return _model(reconstruction, keyframes)
 
 
-def _model(reconstruction: Any, problem: MappingProblem) -> ColmapModel:
+def _model(reconstruction: Any, keyframes: Keyframes) -> ColmapModel:
     camera = next(iter(reconstruction.cameras.values()))
     lens = lens_from_colmap(camera.model_name, camera.params)
     poses = {
@@ -365,10 +329,10 @@ def _model(reconstruction: Any, problem: MappingProblem) -> ColmapModel:
         for image in reconstruction.images.values()
         if image.has_pose
     }
-    points = {}
+    points = np.full((keyframes.point_count, 3), np.nan)
     for entry in reconstruction.points3D.values():
         element = entry.track.elements[0]
-        points[int(problem.observations[element.image_id - 1][0][element.point2D_idx])] = np.array(entry.xyz)
+        points[keyframes.observations[element.image_id - 1][0][element.point2D_idx]] = entry.xyz
     return ColmapModel(lens, poses, points)
 
 
@@ -391,8 +355,8 @@ def absolute_pose(
     return np.array(found["cam_from_world"].matrix()), int(found["num_inliers"])
 
 
-def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[int, int]]:
-    """Lens, image name to (3, 4) cam_from_world, and (width, height) of a COLMAP model in a folder, text or binary."""
+def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray]]:
+    """Lens, and image name to (3, 4) cam_from_world, of a COLMAP model in a folder, text or binary."""
     colmap = _pycolmap()
     stems = {f.stem for f in path.glob("*.txt")} | {f.stem for f in path.glob("*.bin")} if path.is_dir() else set()
     if not {"cameras", "images"} <= stems:
@@ -410,4 +374,4 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[int, int]
     camera = reconstruction.cameras[used.pop()]
     lens = lens_from_colmap(camera.model_name, camera.params)
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in images}
-    return lens, poses, (int(camera.width), int(camera.height))
+    return lens, poses

@@ -1,8 +1,9 @@
 """Which frames and tracks the global-shutter start is made from: few, but well spread in motion and over the image."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from rssc.frontend.colmap import Pair
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray, IntArray
 
@@ -15,12 +16,35 @@ KEYFRAME_MOTION = 0.02
 MAX_KEYFRAME_MOTION = 0.12
 KEYFRAME_BUDGET = 30
 """Keyframes of a short clip; a long one may have a third of its frames."""
-TRACKS_PER_KEYFRAME = 160
+TRACKS_PER_KEYFRAME = 80
+"""How many each keyframe has at least, where it has them; most have two or three times as many."""
 MIN_SHARED = 30
 """Fewest tracks that link two frames."""
 LINK_OFFSETS = (1, 2, 4, 8, 16)
 """Each keyframe is linked to those so many keyframes later: linear in the length, with long links against drift."""
 _CELLS = (8, 5)
+
+View = tuple[IntArray, FloatArray]
+"""(n,) points, increasing, and their (n, 2) pixels."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two frames see in common."""
+
+    first: int
+    second: int
+    points: IntArray
+    """(n,)"""
+    first_pixels: FloatArray
+    """(n, 2)"""
+    second_pixels: FloatArray
+    """(n, 2)"""
+
+    def thinned(self, count: int) -> "Pair":
+        """At most `count` of the points, evenly among them."""
+        step = -(-len(self.points) // count)
+        return Pair(self.first, self.second, self.points[::step], self.first_pixels[::step], self.second_pixels[::step])
 
 
 class FrameViews:
@@ -30,11 +54,12 @@ class FrameViews:
         """Takes other (m, 2) pixels for the same observations where given."""
         order = np.lexsort((tracks.points, tracks.frames))
         self.frame_count = tracks.frame_count
+        self.point_count = tracks.point_count
         self._points = tracks.points[order]
         self._pixels = (tracks.pixels if pixels is None else pixels)[order]
         self._offsets = np.searchsorted(tracks.frames[order], np.arange(tracks.frame_count + 1))
 
-    def of(self, frame: int) -> tuple[IntArray, FloatArray]:
+    def of(self, frame: int) -> View:
         """(n,) points and (n, 2) pixels of a frame."""
         rows = slice(self._offsets[frame], self._offsets[frame + 1])
         return self._points[rows], self._pixels[rows]
@@ -44,9 +69,7 @@ class FrameViews:
         return _pair(first, self.of(first), second, self.of(second))
 
 
-def _pair(
-    first: int, first_view: tuple[IntArray, FloatArray], second: int, second_view: tuple[IntArray, FloatArray]
-) -> Pair:
+def _pair(first: int, first_view: View, second: int, second_view: View) -> Pair:
     points, a, b = np.intersect1d(first_view[0], second_view[0], assume_unique=True, return_indices=True)
     return Pair(first, second, points, first_view[1][a], second_view[1][b])
 
@@ -54,6 +77,31 @@ def _pair(
 def displacement(pair: Pair) -> float:
     """Median displacement of the tracks of a pair, in pixels."""
     return float(np.median(np.linalg.norm(pair.second_pixels - pair.first_pixels, axis=1)))
+
+
+@dataclass(frozen=True)
+class Keyframes:
+    """What the start is made from: some frames, some tracks, and which frames are linked."""
+
+    width: int
+    height: int
+    point_count: int
+    frames: IntArray
+    """(k,) increasing."""
+    observations: dict[int, View]
+    """Keyframe to what is used of it."""
+    pairs: tuple[Pair, ...]
+    """Keyframes that are linked."""
+    max_error: float
+    """Pixels beyond which an observation does not belong."""
+
+    def moved(self, views: FrameViews) -> "Keyframes":
+        """The same observations at the pixels of other views; links stay as they are."""
+        observations = {}
+        for frame, (points, _) in self.observations.items():
+            seen, pixels = views.of(frame)
+            observations[frame] = (points, pixels[np.searchsorted(seen, points)])
+        return replace(self, observations=observations)
 
 
 def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
@@ -77,18 +125,20 @@ def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
     return pairs
 
 
-def choose_keyframes(views: FrameViews, side: int) -> IntArray:
-    """(k,) frames between which the image moves noticeably, the first and the last among them."""
+def choose_keyframes(views: FrameViews, width: int, height: int, max_error: float) -> Keyframes:
+    """Frames between which the image moves noticeably, first and last included, with even tracks and links."""
     budget = max(KEYFRAME_BUDGET, views.frame_count // 3)
     motion = KEYFRAME_MOTION
-    while True:
-        keyframes = _keyframes(views, motion * side)
-        if len(keyframes) <= budget or motion >= MAX_KEYFRAME_MOTION:
-            return keyframes
+    frames = _moving_frames(views, motion * max(width, height))
+    while len(frames) > budget and motion < MAX_KEYFRAME_MOTION:
         motion *= 1.4
+        frames = _moving_frames(views, motion * max(width, height))
+    observations = _even_tracks(views, frames, width, height)
+    links = _links(frames, observations)
+    return Keyframes(width, height, views.point_count, frames, observations, links, max_error)
 
 
-def _keyframes(views: FrameViews, motion: float) -> IntArray:
+def _moving_frames(views: FrameViews, motion: float) -> IntArray:
     keyframes = [0]
     last = views.frame_count - 1
     while keyframes[-1] < last:
@@ -104,9 +154,7 @@ def _keyframes(views: FrameViews, motion: float) -> IntArray:
     return np.array(keyframes)
 
 
-def choose_tracks(
-    views: FrameViews, keyframes: IntArray, width: int, height: int
-) -> dict[int, tuple[IntArray, FloatArray]]:
+def _even_tracks(views: FrameViews, keyframes: IntArray, width: int, height: int) -> dict[int, View]:
     """Keyframe to the points (n,) and pixels (n, 2) to use: the longest tracks, evenly over the image.
 
     A track is taken if in one of its keyframes the cell of the image around it still has room.
@@ -143,7 +191,7 @@ def choose_tracks(
     return out
 
 
-def link_keyframes(keyframes: IntArray, observations: dict[int, tuple[IntArray, FloatArray]]) -> tuple[Pair, ...]:
+def _links(keyframes: IntArray, observations: dict[int, View]) -> tuple[Pair, ...]:
     """Pairs of keyframes with enough tracks in common, near and far."""
     links = []
     for i, first in enumerate(keyframes):

@@ -21,23 +21,49 @@ from rssc.model.arrays import FloatArray
 GRID = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 MIN_GAIN = 0.97
 """A readout is believed if it lowers the epipolar cost below this share of what no readout costs."""
+_MIN_INTERVAL = 0.2
+_JUMP = 6.0
 
 
 def rectified(tracks: Tracks, row_fractions: FloatArray, readout_ratio: float) -> FloatArray:
     """(m, 2) pixels of all observations, moved along their tracks to the middle of the readout."""
     if readout_ratio == 0:
         return tracks.pixels
-    times = tracks.frames + readout_ratio * row_fractions
-    index = np.arange(len(tracks))
+    speeds = _speeds(tracks, tracks.frames + readout_ratio * row_fractions)
+    return tracks.pixels - (readout_ratio * (row_fractions - 0.5))[:, None] * speeds
+
+
+def _speeds(tracks: Tracks, times: FloatArray) -> FloatArray:
+    """(m, 2) pixels per frame interval at each observation, from its neighbours in the track; 0 where it has none.
+
+    Where the steps before and after disagree, one of the neighbours is an outlier, and the step that is more like
+    that of the other tracks in the frame counts.
+    """
     joined = np.diff(tracks.points) == 0
-    after = index + np.append(joined, False)
-    before = index - np.append(False, joined)
-    interval = times[after] - times[before]
     # A track that moves up as fast as the readout runs down is seen at one time only, and has no speed.
-    known = interval > 0.2
-    speed = np.zeros((len(tracks), 2))
-    speed[known] = (tracks.pixels[after] - tracks.pixels[before])[known] / interval[known, None]
-    return tracks.pixels - (readout_ratio * (row_fractions - 0.5))[:, None] * speed
+    joined &= np.diff(times) > _MIN_INTERVAL
+    steps = np.diff(tracks.pixels, axis=0)[joined] / np.diff(times)[joined, None]
+    after = np.full((len(tracks), 2), np.nan)
+    before = np.full((len(tracks), 2), np.nan)
+    after[:-1][joined] = steps
+    before[1:][joined] = steps
+    after = np.where(np.isnan(after), before, after)
+    before = np.where(np.isnan(before), after, before)
+    speeds = np.nan_to_num((after + before) / 2)
+    jump = np.nan_to_num(np.linalg.norm(after - before, axis=1))
+    doubtful = np.flatnonzero(jump > _JUMP * np.median(jump) + 1.0)
+    usual = np.array([np.median(speeds[rows], axis=0) for rows in _rows_by_frame(tracks)])[tracks.frames[doubtful]]
+    far_after = np.linalg.norm(after[doubtful] - usual, axis=1)
+    far_before = np.linalg.norm(before[doubtful] - usual, axis=1)
+    speeds[doubtful] = np.where((far_after < far_before)[:, None], after[doubtful], before[doubtful])
+    return speeds
+
+
+def _rows_by_frame(tracks: Tracks) -> list[np.ndarray]:
+    order = np.argsort(tracks.frames, kind="stable")
+    bounds = np.searchsorted(tracks.frames[order], np.arange(1, tracks.frame_count))
+    # A frame without observations has no doubtful ones either; any row stands in for its median.
+    return [rows if len(rows) else order[:1] for rows in np.split(order, bounds)]
 
 
 def rough_readout_ratio(cost: Callable[[float], float], grid: Sequence[float] = GRID) -> float:
