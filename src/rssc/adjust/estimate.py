@@ -1,0 +1,245 @@
+"""Our best estimator, built on te: robust, with the lens model and the knot spacing chosen by evidence.
+
+    rough      te on a share of the tracks, one knot a frame, from the global-shutter start
+    lens       every lens model in question, on the same tracks
+    all        all tracks, triangulated again under the rolling-shutter model; outliers are decided here
+    knots      splines from coarse to fine, as long as the finer one explains enough more
+
+Evidence is the Bayesian information criterion. Residuals of one track are correlated (they share a reference patch), so
+that n of them count for fewer: n (1 - r) / (1 + r) with r their correlation from frame to frame, measured here. The
+covariance is widened by the same factor.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rssc.adjust.bundle import Adjustment, adjust
+from rssc.adjust.covariance import Covariance
+from rssc.adjust.lens_fit import convert_lens
+from rssc.adjust.options import Prior
+from rssc.adjust.robust import noise_level
+from rssc.adjust.triangulate import triangulate
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import LENS_MODELS, Camera
+from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+
+KNOT_SPACINGS = (1.0, 0.66, 0.5)
+_OUTLIER_SIGMAS = 5.0
+_KEPT_SHARE = 0.7
+_MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
+_ROUGH_TRACKS_PER_FRAME = 150
+_PRINCIPAL_POINT_SHARE = 0.05
+_DISTORTION_SIGMA = 0.3
+
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One lens model or knot spacing that was tried."""
+
+    name: str
+    evidence: float
+    """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
+    adjustment: Adjustment
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The chosen adjustment, and what it was chosen from."""
+
+    adjustment: Adjustment
+    covariance: Covariance
+    """With the correlation along tracks."""
+    lenses: tuple[Candidate, ...]
+    knots: tuple[Candidate, ...]
+    correlation: float
+    """Of a track's residuals from frame to frame."""
+
+
+def estimate(
+    scene: Scene,
+    *,
+    lens: str = "auto",
+    method: str = "te",
+    knot_spacings: tuple[float, ...] = KNOT_SPACINGS,
+    rough: bool = True,
+    report: Report = lambda step, share: None,
+) -> Estimate:
+    """Estimates lens, readout, trajectory and points from all tracks of a scene.
+
+    Args:
+        scene: With a trajectory to start from. Its points are triangulated again.
+        lens: A lens model, or "auto" to choose one by evidence.
+        method: te, or a method of the paper for the last solve.
+        knot_spacings: To choose from, coarse to fine, in frames.
+        rough: Begin with a share of the tracks; not needed where the scene is already close.
+        report: Called with what is being done and the share that is done.
+    """
+    lenses: tuple[Candidate, ...] = ()
+    if rough:
+        report("rough solve", 0.0)
+        few = restart(scene, spread_tracks(scene.tracks))
+        current = robust_adjust(few)
+        report("choosing the lens", 0.2)
+        lenses = _try_lenses(current, _lens_models(lens))
+        scene = _with_solution(scene, lenses[0].adjustment.scene)
+    report("all tracks", 0.4)
+    full = robust_adjust(restart(scene, scene.tracks), knot_spacing=knot_spacings[0])
+    report("choosing the knots", 0.6)
+    knots = _try_knots(full, knot_spacings)
+    best = knots[0].adjustment
+    if method != "te":
+        report(method, 0.9)
+        best = adjust(best.scene, method, loss="cauchy", priors=lens_priors(best.scene.camera), cost_tolerance=1e-6,
+                      knot_spacing=best.options.knot_spacing)  # fmt: skip
+    correlation = track_correlation(best)
+    widened = replace(best.covariance, matrix=best.covariance.matrix / _share(correlation))
+    return Estimate(best, widened, lenses, knots, correlation)
+
+
+def restart(scene: Scene, tracks: Tracks) -> Scene:
+    """Tracks triangulated under the scene's camera and trajectory; those that fit nowhere are dropped."""
+    assert scene.trajectory is not None
+    points, errors = triangulate(scene.camera, scene.trajectory, tracks, scene.frame_times)
+    keep = errors < _MAX_TRIANGULATION_ERROR * max(scene.camera.width, scene.camera.height)
+    fresh = replace(scene, tracks=tracks.select_points(keep), points=points[keep], neighbours=None)
+    return fresh
+
+
+def robust_adjust(scene: Scene, knot_spacing: float = 1.0, covariance: bool = False) -> Adjustment:
+    """te with a Cauchy loss, then again without the observations that it found to be outliers."""
+    priors = lens_priors(scene.camera)
+    first = adjust(scene, "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors, max_iterations=30,
+                   cost_tolerance=1e-4, covariance=False)  # fmt: skip
+    return adjust(without_outliers(first), "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors,
+                  max_iterations=30, cost_tolerance=1e-5, covariance=covariance)  # fmt: skip
+
+
+def without_outliers(adjustment: Adjustment) -> Scene:
+    """The adjusted scene without observations far off, and without tracks that have many of them."""
+    scene, tracks = adjustment.scene, adjustment.scene.tracks
+    lengths = np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas
+    good = lengths < _OUTLIER_SIGMAS * noise_level(lengths)
+    counts = np.bincount(tracks.points[good], minlength=tracks.point_count)
+    keep = (counts >= 3) & (counts >= _KEPT_SHARE * tracks.lengths)
+    kept = tracks.select(good & keep[tracks.points]).select_points(keep)
+    return replace(scene, tracks=kept, points=scene.points[keep])
+
+
+def lens_priors(camera: Camera) -> tuple[Prior, ...]:
+    """What every camera has: a principal point near the centre, and moderate distortion coefficients."""
+    spread = _PRINCIPAL_POINT_SHARE * max(camera.width, camera.height)
+    centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
+    names = LENS_MODELS[camera.lens.model]
+    return centre + tuple(Prior({name: 1.0}, 0.0, _DISTORTION_SIGMA) for name in names)
+
+
+def spread_tracks(tracks: Tracks) -> Tracks:
+    """The longest tracks of every few frames: a share that still covers the whole clip."""
+    chosen = np.zeros(tracks.point_count, dtype=bool)
+    lengths = tracks.lengths
+    for frame in range(2, tracks.frame_count, 5):
+        alive = tracks.points[tracks.frames == frame]
+        chosen[alive[np.argsort(-lengths[alive], kind="stable")][:_ROUGH_TRACKS_PER_FRAME]] = True
+    return tracks.select_points(chosen)
+
+
+def track_correlation(adjustment: Adjustment) -> float:
+    """Correlation of a track's residuals between consecutive observations, between 0 and 0.9."""
+    tracks = adjustment.scene.tracks
+    if len(adjustment.residuals) != len(tracks):
+        return 0.0
+    residuals = adjustment.residuals / tracks.sigmas[:, None]
+    lengths = np.linalg.norm(residuals, axis=1)
+    usual = lengths < 4 * noise_level(lengths)
+    joined = (np.diff(tracks.points) == 0) & usual[1:] & usual[:-1]
+    before, after = residuals[:-1][joined], residuals[1:][joined]
+    power = 0.5 * ((before**2).sum() + (after**2).sum())
+    return float(np.clip((before * after).sum() / max(power, 1e-300), 0.0, 0.9))
+
+
+def _share(correlation: float) -> float:
+    """How many independent observations one correlated observation is worth."""
+    return (1 - correlation) / (1 + correlation)
+
+
+def _lens_models(lens: str) -> tuple[str, ...]:
+    return tuple(LENS_MODELS) if lens == "auto" else (lens,)
+
+
+def _try_lenses(current: Adjustment, models: Iterable[str]) -> tuple[Candidate, ...]:
+    scene = current.scene
+    tried = []
+    for model in models:
+        lens = convert_lens(scene.camera.lens, model, scene.camera.width, scene.camera.height)
+        camera = scene.camera.with_lens(lens)
+        # A pinhole cannot follow a strong fisheye at all; what it cannot see is not tried.
+        if not _sees_all(scene, camera):
+            continue
+        start = replace(scene, camera=camera)
+        tried.append(
+            (model, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(camera),
+                           max_iterations=30, cost_tolerance=1e-5, covariance=False))
+        )  # fmt: skip
+    return _rank(tried)
+
+
+def _sees_all(scene: Scene, camera: Camera) -> bool:
+    assert scene.trajectory is not None
+    tracks = scene.tracks
+    times = scene.frame_times[tracks.frames] + camera.shutter.readout_ratio * camera.row_fraction(tracks.pixels)
+    poses = scene.trajectory.cam_from_world(times)
+    local = np.einsum("nij,nj->ni", poses[:, :, :3], scene.points[tracks.points]) + poses[:, :, 3]
+    return bool(np.isfinite(camera.lens.project(local)).all())
+
+
+def _try_knots(full: Adjustment, spacings: tuple[float, ...]) -> tuple[Candidate, ...]:
+    scene, scale = full.scene, full.loss_scale
+    tried = []
+    for spacing in spacings:
+        adjustment = adjust(scene, "te", loss="cauchy", loss_scale=scale, knot_spacing=spacing,
+                            priors=lens_priors(scene.camera), max_iterations=30, cost_tolerance=1e-6)  # fmt: skip
+        tried.append((f"{spacing:g}", adjustment))
+        scene = adjustment.scene
+    return _rank(tried)
+
+
+def _rank(tried: list[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
+    """Best first, by the Bayesian information criterion with the noise of the best fit."""
+    costs = np.array([adjustment.summary.cost for _, adjustment in tried])
+    best = tried[int(np.argmin(costs))][1]
+    lengths = np.linalg.norm(best.residuals, axis=1) / best.scene.tracks.sigmas
+    share = _share(track_correlation(best))
+    count = 2 * len(best.residuals) * share
+    scores = np.array(
+        [
+            share * adjustment.summary.cost / noise_level(lengths) ** 2 + _parameter_count(adjustment) * np.log(count)
+            for _, adjustment in tried
+        ]
+    )
+    order = np.argsort(scores)
+    return tuple(Candidate(tried[i][0], float(scores[i] - scores[order[0]]), tried[i][1]) for i in order)
+
+
+def _parameter_count(adjustment: Adjustment) -> int:
+    trajectory = adjustment.scene.trajectory
+    poses = len(trajectory.control_poses) if trajectory is not None else 0
+    return len(adjustment.scene.camera.lens.parameter_names) + 6 * poses
+
+
+def _with_solution(scene: Scene, solved: Scene) -> Scene:
+    """The tracks of one scene with camera and trajectory of another."""
+    return replace(scene, camera=solved.camera, trajectory=solved.trajectory, cam_from_world=solved.cam_from_world)
+
+
+def start_scene(
+    camera: Camera, tracks: Tracks, frame_times: FloatArray, trajectory: Trajectory
+) -> Scene:
+    """A scene whose points are not known yet."""
+    poses = trajectory.cam_from_world(frame_times)
+    return Scene(camera, tracks, np.zeros((tracks.point_count, 3)), poses, frame_times, trajectory)
