@@ -16,6 +16,8 @@ from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
 from rssc.model import Tracks
 from rssc.model.arrays import IntArray, float_array
 
+_SHEAR_EASE = 1.7
+
 
 def reference_observations(tracks: Tracks) -> IntArray:
     """(point_count,) index of the observation in the middle of each track; that of the next track if it is empty."""
@@ -74,10 +76,11 @@ def refine(
     registered = known & (outcomes == registration.REGISTERED)
     sigmas = np.full(count, np.inf)
     sigmas[registered] = observation_sigmas(qualities[registered], precision[registered], options.sigma_floor)
-    limits = np.empty(count)
+    # Slips have been found by geometry by now, so parts of a patch may differ more than at first.
+    limits, limit = np.empty(count), _SHEAR_EASE * options.max_shear
     for frame in range(tracks.frame_count):
         here = tracks.frames == frame
-        limits[here] = shear_limits(precision[here], qualities[here & registered, 3], noise, options.max_shear)
+        limits[here] = shear_limits(precision[here], qualities[here & registered, 3], noise, limit)
     good = (
         registered
         & (qualities[:, 0] >= options.min_correlation)

@@ -27,8 +27,8 @@ MIN_FRAMES = 8
 MAX_FRAMES = 120
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 VIDEO_SUFFIXES = frozenset(
-    ".mp4 .mov .m4v .avi .mkv .webm .mpg .mpeg .mts .m2ts .ts .3gp .wmv .flv .insv .lrv .360 .mjpeg .mjpg "
-    ".h264 .264 .h265 .265 .hevc .ogv .mxf".split()
+    {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
+    | {".insv", ".lrv", ".360", ".mjpeg", ".mjpg", ".h264", ".264", ".h265", ".265", ".hevc", ".ogv", ".mxf"}
 )
 _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
 # A frame that differs from the one before by less than this share of the usual difference repeats it.
@@ -133,8 +133,8 @@ def read_footage(
     kept = _distinct(images)
     if np.count_nonzero(kept) < MIN_FRAMES <= len(images):
         raise NotCalibratableError(
-            f"{path.name}: only {np.count_nonzero(kept)} of {len(images)} frames differ from the one before; the camera "
-            "does not move. Record while walking around the scene."
+            f"{path.name}: only {np.count_nonzero(kept)} of {len(images)} frames differ from the one before; the "
+            "camera does not move. Record while walking around the scene."
         )
     if not kept.all():
         notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
@@ -261,7 +261,7 @@ class _Video:
             self.times_s = np.arange(len(stamps)) / float(fps or rate or 1)
         elif len(self._stamps) > 1:
             self._key_stamps = np.unique(np.array(stamps, dtype=np.int64)[np.array(keys, dtype=bool)])
-            times = self._stamps * tick
+            times = self._stamps.astype(np.float64) * tick
             self.times_s = _at_rate(times, fps) if fps else _on_grid(times, 1.01 * tick)
         else:
             self.times_s = np.zeros(len(self._stamps))
@@ -330,7 +330,8 @@ class _Folder:
         self.notes: list[str] = []
         if not self._files:
             raise InputError(
-                f"the folder {path.name} contains no images; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}."
+                f"the folder {path.name} contains no images; expected files ending in "
+                f"{', '.join(sorted(IMAGE_SUFFIXES))}."
             )
         stamps = _times_in_names([f.stem for f in self._files])
         counters = _counters_in_names([f.stem for f in self._files])
