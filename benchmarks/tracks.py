@@ -6,13 +6,13 @@ The truth of a track is the point of the world that its reference observation (t
 import argparse
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rssc.frontend.tracking import track
 from rssc.model import Lens, Tracks
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
 
 AGES = (1, 4, 8, 16, 32)
@@ -23,7 +23,7 @@ class TrackErrors:
     """Errors of every observation against the truth of its track."""
 
     tracks: Tracks
-    ages: FloatArray
+    ages: IntArray
     """(m,) frames since the reference observation."""
     errors_px: FloatArray
     """(m,) distance from the true position, infinite where the point cannot be seen; 0 for the reference itself."""
@@ -67,19 +67,20 @@ def track_errors(clip: Clip, tracks: Tracks) -> TrackErrors:
         # A point a hair behind an outline is still where its patch shows it: judge the position alone.
         errors[rows] = np.where(np.isfinite(distance), distance, np.inf)
     errors[first] = 0.0
-    return TrackErrors(tracks, tracks.frames - tracks.frames[first][tracks.points], errors)
+    ages = np.asarray(tracks.frames - tracks.frames[first][tracks.points], np.int64)
+    return TrackErrors(tracks, ages, errors)
 
 
 def benchmark_clips(width: int, height: int, frame_count: int) -> dict[str, ClipOptions]:
     """The clips, by name."""
     focal = 0.45 * width
     fisheye = Lens("fisheye", focal, 0.99 * focal, 0.5 * width + 3.5, 0.5 * height - 4.5, (0.02, -0.01, 0.0, 0.0))
-    size = {"width": width, "height": height, "frame_count": frame_count}
+    plain = ClipOptions(width, height, frame_count)
     return {
-        "hand-held pinhole": ClipOptions(**size, motion="hand_held", seed=1),
-        "shaky pinhole": ClipOptions(**size, motion="shaky", seed=2, readout_ratio=0.93),
-        "hand-held fisheye": ClipOptions(**size, lens=fisheye, motion="hand_held", seed=3, readout_ratio=-0.6),
-        "shaky fisheye": ClipOptions(**size, lens=fisheye, motion="shaky", seed=4, exposure=0.2, exposure_samples=3),
+        "hand-held pinhole": replace(plain, motion="hand_held", seed=1),
+        "shaky pinhole": replace(plain, motion="shaky", seed=2, readout_ratio=0.93),
+        "hand-held fisheye": replace(plain, lens=fisheye, motion="hand_held", seed=3, readout_ratio=-0.6),
+        "shaky fisheye": replace(plain, lens=fisheye, motion="shaky", seed=4, exposure=0.2, exposure_samples=3),
     }
 
 

@@ -35,7 +35,7 @@ def informative_stretch(
     frames: dict[int, NDArray[np.uint8]] = {}
     for index, image in read((starts[:, None] + _PROBE_STEPS).ravel()):
         height = max(16, round(image.shape[0] * _PROBE_WIDTH / image.shape[1]))
-        frames[index] = cv2.resize(image, (_PROBE_WIDTH, height), interpolation=cv2.INTER_AREA)
+        frames[index] = np.asarray(cv2.resize(image, (_PROBE_WIDTH, height), interpolation=cv2.INTER_AREA), np.uint8)
         probe, step = divmod(index, spacing)
         if step == _PROBE_STEPS[-1]:
             parts = [frames.pop(int(index - step + s), None) for s in _PROBE_STEPS]
@@ -64,8 +64,8 @@ def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.
     points = cv2.goodFeaturesToTrack(first, 200, 0.01, 8)
     if points is None or len(points) < 12:
         return 0.0, 0.0
-    near, near_found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, None, winSize=(11, 11), maxLevel=3)
-    far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, None, winSize=(11, 11), maxLevel=3)
+    near, near_found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, points.copy(), winSize=(11, 11), maxLevel=3)
+    far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, near.copy(), winSize=(11, 11), maxLevel=3)
     found = (near_found.ravel() > 0) & (far_found.ravel() > 0)
     if np.count_nonzero(found) < 12:
         return 0.0, 0.0

@@ -15,11 +15,12 @@ The reference frame of a track is its first frame.
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.kernels import registration
@@ -166,7 +167,7 @@ class _Tracker:
 
     def advance(self, frame: int, image: Image) -> None:
         """Follows the live tracks into a frame and adds new ones."""
-        flow_image = cv2.pyrDown(image) if self._shrink == 2 else image
+        flow_image = np.asarray(cv2.pyrDown(image), np.uint8) if self._shrink == 2 else image
         values = image.astype(np.float32)
         if len(self._live.numbers):
             self._follow(frame, flow_image, values)
@@ -221,8 +222,8 @@ class _Tracker:
         # Pixel centres at integers: pyrDown keeps the top-left pixel, so positions just halve.
         here = (pixels / self._shrink).astype(np.float32)
         settings = {"winSize": _FLOW_WINDOW, "maxLevel": _FLOW_LEVELS, "criteria": _FLOW_STOP}
-        there, found, _ = cv2.calcOpticalFlowPyrLK(self._flow_image, flow_image, here, None, **settings)
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(flow_image, self._flow_image, there, None, **settings)
+        there, found, _ = cv2.calcOpticalFlowPyrLK(self._flow_image, flow_image, here, here.copy(), **settings)
+        back, found_back, _ = cv2.calcOpticalFlowPyrLK(flow_image, self._flow_image, there, there.copy(), **settings)
         error = np.linalg.norm(back - here, axis=1) * self._shrink
         good = (found.ravel() > 0) & (found_back.ravel() > 0) & (error <= self._options.flow_error)
         start = there.astype(np.float64) * self._shrink
@@ -230,7 +231,7 @@ class _Tracker:
         start[lost] = np.nan
         if np.count_nonzero(good) >= _GUIDES and len(lost):
             # Weak corners lose their way in a fast pan; look for them where their neighbours went.
-            _, guides = cKDTree(pixels[good]).query(pixels[lost], k=_GUIDES)
+            _, guides = KDTree(pixels[good]).query(pixels[lost], k=_GUIDES)
             start[lost] = pixels[lost] + np.median((start[good] - pixels[good])[guides], axis=1)
         return start
 
@@ -259,7 +260,7 @@ class _Tracker:
         count = self._options.neighbours
         if len(before) <= count:
             return np.ones(len(before), dtype=bool)
-        distances, indices = cKDTree(before[:, :2]).query(before[:, :2], k=count + 1)
+        distances, indices = map(np.asarray, KDTree(before[:, :2]).query(before[:, :2], k=count + 1))
         growth = now[:, 2:].reshape(-1, 2, 2) @ np.linalg.inv(before[:, 2:].reshape(-1, 2, 2))
         offsets = before[indices[:, 1:], :2] - before[:, None, :2]
         actual = now[indices[:, 1:], :2] - now[:, None, :2]
@@ -349,7 +350,7 @@ def _corners(image: Image, occupied: FloatArray, options: TrackingOptions, count
     cell = max(16.0, np.sqrt(4.0 * height * width / options.target))
     columns = int(width // cell) + 1
 
-    def cell_of(pixels_u: NDArray[np.generic], pixels_v: NDArray[np.generic]) -> IntArray:
+    def cell_of(pixels_u: NDArray[Any], pixels_v: NDArray[Any]) -> IntArray:
         return (pixels_v // cell).astype(np.int64) * columns + (pixels_u // cell).astype(np.int64)
 
     # Rank within the cell, after the live tracks there; ranks below four go first, then by strength.

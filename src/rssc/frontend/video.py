@@ -14,6 +14,7 @@ from typing import Protocol
 import av
 import cv2
 import numpy as np
+from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from rssc.errors import InputError, NotCalibratableError
@@ -247,7 +248,7 @@ class _Video:
                     if packet.size and not packet.is_discard:
                         stamps.append(packet.pts)
                         keys.append(packet.is_keyframe)
-        except av.FFmpegError as error:
+        except FFmpegError as error:
             raise InputError(
                 f"{path.name} is not a readable video ({error.strerror}); the file is damaged or incomplete. "
                 "Copy it again from the camera."
@@ -288,7 +289,7 @@ class _Video:
                 while found < len(wanted) and wanted[found] < index:
                     found += 1
                 if found < len(wanted) and wanted[found] == index:
-                    yield index, frame.to_ndarray(format="gray")
+                    yield index, np.asarray(frame.to_ndarray(format="gray"), np.uint8)
                     found += 1
             position = run_end
 
@@ -310,11 +311,13 @@ class _Video:
             for packet in container.demux(stream):
                 try:
                     decoded = packet.decode()
-                except av.FFmpegError:
+                except FFmpegError:
                     continue
                 for frame in decoded:
                     counter += 1
-                    index = counter if self._stamps is None else int(np.searchsorted(self._stamps, frame.pts))
+                    index = counter
+                    if self._stamps is not None:
+                        index = int(np.searchsorted(self._stamps, -1 if frame.pts is None else frame.pts))
                     if index > last:
                         return
                     if index >= first and not frame.is_corrupt:
@@ -352,7 +355,7 @@ class _Folder:
         for index in indices:
             image = cv2.imread(str(self._files[index]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
-                yield int(index), image
+                yield int(index), np.asarray(image, np.uint8)
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:
