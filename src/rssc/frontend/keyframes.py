@@ -139,6 +139,7 @@ def choose_keyframes(views: FrameViews, width: int, height: int, max_error: floa
 
 
 def _moving_frames(views: FrameViews, motion: float) -> IntArray:
+    """Frames that are about `motion` pixels apart."""
     keyframes = [0]
     last = views.frame_count - 1
     while keyframes[-1] < last:

@@ -30,7 +30,7 @@ FAMILY_GAIN = 0.95
 """The other family of lenses is taken if it lowers the cost below this share."""
 FAMILY_DOUBT = 1.5
 """The other family is tried again if its epipolar cost is within this factor of the best."""
-READOUT_STEP = 0.2
+READOUT_STEPS = (0.2, 0.08)
 MAX_READOUT = 1.2
 
 
@@ -138,19 +138,27 @@ def refine_readout(
 ) -> tuple[float, Fit]:
     """The readout ratio at which the adjusted reconstruction fits best, and that reconstruction.
 
-    Walks downhill from the given ratio in steps of `READOUT_STEP` until the cost rises again, and ends in the vertex
-    of a parabola.
+    Walks downhill from the given ratio in `READOUT_STEPS`, first the wide ones, then the narrow ones.
 
     Args:
         keyframes: Whose observations to use.
-        fit: Where every adjustment starts.
+        fit: Where the adjustments start.
         views_at: The tracks, rectified with a readout ratio.
         readout_ratio: A first guess.
     """
+    for width in READOUT_STEPS:
+        readout_ratio, fit = _walk_downhill(keyframes, fit, views_at, readout_ratio, width)
+    return readout_ratio, fit
+
+
+def _walk_downhill(
+    keyframes: Keyframes, fit: Fit, views_at: Callable[[float], FrameViews], readout_ratio: float, width: float
+) -> tuple[float, Fit]:
+    """Walks until the cost rises again, and ends in the vertex of a parabola."""
     fits: dict[int, Fit] = {}
 
     def cost(step: int) -> float:
-        ratio = readout_ratio + step * READOUT_STEP
+        ratio = readout_ratio + step * width
         if abs(ratio) > MAX_READOUT:
             return np.inf
         if step not in fits:
@@ -166,7 +174,7 @@ def refine_readout(
     before, here, after = cost(best - 1), cost(best), cost(best + 1)
     bend = before - 2 * here + after
     shift = 0.5 * (before - after) / bend if 0 < bend < np.inf else 0.0
-    return readout_ratio + (best + shift) * READOUT_STEP, fits[best]
+    return readout_ratio + (best + shift) * width, fits[best]
 
 
 def parallax(keyframes: Keyframes, model: ColmapModel) -> float:

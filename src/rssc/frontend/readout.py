@@ -18,7 +18,7 @@ import numpy as np
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray
 
-GRID = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
+GRID = (-1.2, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2)
 MIN_GAIN = 0.97
 """A readout is believed if it lowers the epipolar cost below this share of what no readout costs."""
 _MIN_INTERVAL = 0.2
@@ -36,8 +36,8 @@ def rectified(tracks: Tracks, row_fractions: FloatArray, readout_ratio: float) -
 def _speeds(tracks: Tracks, times: FloatArray) -> FloatArray:
     """(m, 2) pixels per frame interval at each observation, from its neighbours in the track; 0 where it has none.
 
-    Where the steps before and after disagree, one of the neighbours is an outlier, and the step that is more like
-    that of the other tracks in the frame counts.
+    Outliers must not spoil their neighbours: where the steps before and after disagree, the one that is more like
+    those of the other tracks in the frame counts, and the others' median where neither is like them.
     """
     joined = np.diff(tracks.points) == 0
     # A track that moves up as fast as the readout runs down is seen at one time only, and has no speed.
@@ -51,27 +51,33 @@ def _speeds(tracks: Tracks, times: FloatArray) -> FloatArray:
     before = np.where(np.isnan(before), after, before)
     speeds = np.nan_to_num((after + before) / 2)
     jump = np.nan_to_num(np.linalg.norm(after - before, axis=1))
-    doubtful = np.flatnonzero(jump > _JUMP * np.median(jump) + 1.0)
-    usual = np.array([np.median(speeds[rows], axis=0) for rows in _rows_by_frame(tracks)])[tracks.frames[doubtful]]
-    far_after = np.linalg.norm(after[doubtful] - usual, axis=1)
-    far_before = np.linalg.norm(before[doubtful] - usual, axis=1)
-    speeds[doubtful] = np.where((far_after < far_before)[:, None], after[doubtful], before[doubtful])
+    usual = _frame_medians(tracks, speeds)
+    far_after = np.linalg.norm(after - usual, axis=1)
+    far_before = np.linalg.norm(before - usual, axis=1)
+    nearer = np.where((far_after < far_before)[:, None], after, before)
+    doubtful = jump > _JUMP * np.median(jump) + 1.0
+    speeds[doubtful] = nearer[doubtful]
+    far = np.linalg.norm(speeds - usual, axis=1)
+    strange = far > _JUMP * _frame_medians(tracks, far) + 1.0
+    speeds[strange] = usual[strange]
     return speeds
 
 
-def _rows_by_frame(tracks: Tracks) -> list[np.ndarray]:
+def _frame_medians(tracks: Tracks, values: FloatArray) -> FloatArray:
+    """(m, ..) median of the values over the frame of each observation."""
     order = np.argsort(tracks.frames, kind="stable")
-    bounds = np.searchsorted(tracks.frames[order], np.arange(1, tracks.frame_count))
-    # A frame without observations has no doubtful ones either; any row stands in for its median.
-    return [rows if len(rows) else order[:1] for rows in np.split(order, bounds)]
+    bounds = np.flatnonzero(np.diff(tracks.frames[order])) + 1
+    out = np.empty_like(values)
+    for rows in np.split(order, bounds):
+        out[rows] = np.median(values[rows], axis=0)
+    return out
 
 
 def rough_readout_ratio(cost: Callable[[float], float], grid: Sequence[float] = GRID) -> float:
     """The readout ratio with the least cost, between the values of the grid; 0 where no readout is as good."""
     costs = np.array([cost(ratio) for ratio in grid])
-    best = int(np.argmin(costs))
-    without = costs[int(np.argmin(np.abs(grid)))]
-    if costs[best] > MIN_GAIN * without:
+    best, none = int(np.argmin(costs)), int(np.argmin(np.abs(grid)))
+    if best != none and costs[best] > MIN_GAIN * costs[none]:
         return 0.0
     if not 0 < best < len(grid) - 1:
         return grid[best]
