@@ -19,6 +19,18 @@ from rssc.simulation.world import World, build_world
 Progress = Callable[[int, int], None]
 
 
+def typical_lens(model: str, width: int, height: int) -> Lens:
+    """A lens as cameras have it: 65 degrees wide, 100 for a fisheye; not quite square pixels, not quite centred."""
+    focal = (0.55 if model == "fisheye" else 0.785) * width
+    distortion = {
+        "pinhole": (),
+        "radial": (-0.12, 0.03),
+        "opencv": (-0.15, 0.05, 0.0008, -0.0006),
+        "fisheye": (0.03, -0.01, 0.004, -0.001),
+    }[model]
+    return Lens(model, focal, 0.994 * focal, 0.506 * width - 0.5, 0.495 * height - 0.5, distortion)
+
+
 @dataclass(frozen=True)
 class ClipOptions:
     """What to film, and with which camera."""
@@ -28,7 +40,7 @@ class ClipOptions:
     frame_count: int = 60
     frames_per_second: float = 30.0
     lens: Lens | None = None
-    """A pinhole of 65 degrees, its principal point a little off the centre, where not given."""
+    """A typical pinhole where not given."""
     readout_ratio: float = 0.55
     """Negative reads from the last row (or column) to the first."""
     axis: Literal["rows", "columns"] = "rows"
@@ -62,10 +74,8 @@ class ClipOptions:
             raise InputError(f"image noise {self.image_noise} or texture {self.texture} is out of range.")
 
     def camera(self) -> Camera:
-        width, height = self.width, self.height
-        focal = 0.785 * width
-        lens = self.lens or Lens("pinhole", focal, 0.994 * focal, 0.506 * width - 0.5, 0.495 * height - 0.5)
-        return Camera(width, height, lens, Shutter(self.readout_ratio, self.axis))
+        lens = self.lens or typical_lens("pinhole", self.width, self.height)
+        return Camera(self.width, self.height, lens, Shutter(self.readout_ratio, self.axis))
 
 
 @dataclass(frozen=True)

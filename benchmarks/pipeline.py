@@ -1,0 +1,57 @@
+"""The whole pipeline against COLMAP's own on clip A, in one run: time, and what each finds."""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.data import require_data
+from rssc.calibrate import calibrate
+from rssc.model.calibration import Calibration
+
+
+def colmap_seconds(images: Path) -> tuple[float, float, int]:
+    """SIFT, sequential matching and incremental mapping with one shared camera: seconds, focal length, frames."""
+    import pycolmap
+
+    pycolmap.logging.minloglevel = pycolmap.logging.ERROR
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "database.db"
+        pycolmap.extract_features(database, images, camera_mode=pycolmap.CameraMode.SINGLE)
+        pycolmap.match_sequential(database)
+        models = pycolmap.incremental_mapping(database, images, folder)
+    best = max(models.values(), key=lambda model: model.num_reg_images())
+    camera = next(iter(best.cameras.values()))
+    return time.perf_counter() - began, float(camera.mean_focal_length()), best.num_reg_images()
+
+
+def our_seconds(images: Path) -> tuple[float, Calibration]:
+    camchain = require_data("tum_rsvi", "camchain.yaml")
+    began = time.perf_counter()
+    calibration = calibrate(images, fps=20.0, undistorted_from=f"{camchain}:cam1")
+    return time.perf_counter() - began, calibration
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks pipeline", description=__doc__)
+    parser.add_argument("--skip-colmap", action="store_true", help="only our own stages")
+    options = parser.parse_args(argv)
+    images = require_data("tum_rsvi", "clip_a", "images")
+    our_seconds(images)  # warm
+    ours, calibration = our_seconds(images)
+    print("clip A of TUM-RSVI, 50 frames of 1280 x 1024; truth: fx 739.17, readout ratio 0.6036\n")
+    print(f"{'stage':16s} {'seconds':>8s}")
+    seconds = calibration.statistics["seconds"]
+    assert isinstance(seconds, dict)
+    for stage, value in seconds.items():
+        print(f"{stage:16s} {value:8.2f}")
+    lens, shutter = calibration.camera.lens, calibration.camera.shutter
+    print(f"{'rssc calibrate':16s} {ours:8.2f}   fx {lens.fx:.2f}, readout ratio {shutter.readout_ratio:.4f}, {calibration.status}")
+    result = {"rssc_seconds": ours, "readout_ratio": shutter.readout_ratio, "fx": lens.fx}
+    if not options.skip_colmap:
+        theirs, focal, frames = colmap_seconds(images)
+        print(f"{'COLMAP':16s} {theirs:8.2f}   f {focal:.2f}, {frames} frames, no readout")
+        result |= {"colmap_seconds": theirs, "ratio_to_colmap": ours / theirs}
+    print(json.dumps(result))

@@ -1,0 +1,177 @@
+"""The whole flow on one page: from a video to a calibration.
+
+    read -> track -> reconstruct (global shutter) -> estimate (rolling shutter) -> refine the tracks -> estimate again
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rssc.adjust.estimate import Estimate, estimate, start_scene
+from rssc.adjust.fit import fit_trajectory
+from rssc.adjust.methods import METHODS
+from rssc.adjust.prediction import predict_observations
+from rssc.errors import InputError
+from rssc.model.calibration import Calibration
+from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
+from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
+from rssc.verdict import judge
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """How to calibrate a clip."""
+
+    fps: float | None = None
+    """Frames per second, for a folder of images without time stamps in their names."""
+    frames: tuple[int | None, int | None] | None = None
+    """First frame and one past the last; an informative stretch of a long video where not given."""
+    lens: Literal["auto", "pinhole", "radial", "opencv", "fisheye"] = "auto"
+    """Lens model; chosen by evidence where auto."""
+    method: Literal["auto", "te", "ceq", "ceh", "dpq", "dph"] = "auto"
+    """Our best estimator, or a method of the paper as it is."""
+    undistorted_from: str | None = None
+    """FILE[:CAM], a Kalibr camchain or OpenCV YAML: what the images were undistorted with."""
+    init: Path | None = None
+    """Folder of a COLMAP model to start from."""
+
+    def __post_init__(self) -> None:
+        if self.lens != "auto" and self.lens not in LENS_MODELS:
+            raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+        if self.method != "auto" and self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHODS)}.")
+
+
+@dataclass
+class Stages:
+    """Reports progress and keeps the time of each stage."""
+
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Callable[[float], None]]:
+        began = time.perf_counter()
+        self.progress(name, 0.0)
+        yield lambda share: self.progress(name, share)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+        self.progress(name, 1.0)
+
+
+def calibrate(source: Path | str, *, progress: Progress = lambda stage, share: None, **options: Any) -> Calibration:
+    """Calibrates the camera that took a video.
+
+    Args:
+        source: A video file, or a folder of images.
+        progress: Called with the name of the stage and the share of it that is done.
+        **options: Fields of `CalibrateOptions`.
+    """
+    from rssc.frontend.reconstruction import read_colmap_model, reconstruct
+    from rssc.frontend.tracking import track
+    from rssc.frontend.video import read_footage
+
+    settings = CalibrateOptions(**options)
+    stage = Stages(progress)
+    sensor = read_undistortion(settings.undistorted_from)
+    with stage("reading") as report:
+        footage = read_footage(
+            Path(source), fps=settings.fps, frames=settings.frames, progress=lambda done, all_: report(done / all_)
+        )
+    with stage("tracking") as report:
+        tracks = track(footage.images, progress=lambda done, all_: report(done / all_))
+    with stage("reconstructing") as report:
+        if settings.init is not None:
+            start = read_colmap_model(settings.init, footage.names)
+        else:
+            start = reconstruct(
+                tracks, footage.width, footage.height, lens=_family(settings.lens),
+                row_fractions=sensor_fractions(tracks, footage.width, footage.height, sensor),
+                progress=lambda _, share: report(share),
+            )  # fmt: skip
+    with stage("estimating") as report:
+        camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio), sensor)
+        scene = start_scene(camera, tracks, footage.frame_times, _trajectory(start, footage.frame_times))
+        first = estimate(
+            scene, lens=settings.lens, knot_spacings=(1.0,), report=lambda _, share: report(share)
+        )
+    with stage("refining"):
+        scene = _refined(footage.images, replace(first.adjustment.scene, neighbours=None))
+    with stage("solving") as report:
+        method = "te" if settings.method == "auto" else settings.method
+        final = estimate(scene, lens=settings.lens, method=method, rough=False, report=lambda _, share: report(share))
+    return _calibration(replace(final, lenses=first.lenses), footage, start, settings, stage.seconds)
+
+
+def _family(lens: str) -> str | None:
+    return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
+
+
+def _trajectory(start: Any, frame_times: np.ndarray):
+    """A spline through the poses of the start, which are those of the middle row."""
+    first, last = float(frame_times[0]), float(frame_times[-1])
+    begin = first if start.readout_ratio >= 0 else first - 1.0
+    times = frame_times + start.readout_ratio / 2
+    return fit_trajectory(times, start.cam_from_world, begin, begin + last - first + 1.0, 1.0)
+
+
+def _refined(images: np.ndarray, scene: Scene) -> Scene:
+    """Every track registered again to its reference patch, with position and warp from the first solution."""
+    from rssc.frontend.refinement import refine, reference_observations
+
+    pixels, warps = predict_observations(scene, reference_observations(scene.tracks))
+    tracks = refine(images, scene.tracks, pixels, warps)
+    keep = tracks.lengths >= 3
+    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
+
+
+def sensor_fractions(tracks: Tracks, width: int, height: int, sensor: Lens | None) -> np.ndarray | None:
+    """(m,) row fractions on the sensor, where the images were undistorted."""
+    if sensor is None:
+        return None
+    return Camera(width, height, sensor, Shutter(0.0), sensor).row_fraction(tracks.pixels)
+
+
+def read_undistortion(text: str | None) -> Lens | None:
+    """The lens behind `--undistorted-from FILE[:CAM]`."""
+    if text is None:
+        return None
+    from rssc.frontend.lens_files import read_lens
+
+    return read_lens(text)
+
+
+def _calibration(
+    final: Estimate, footage: Any, start: Any, settings: CalibrateOptions, seconds: dict[str, float]
+) -> Calibration:
+    adjustment = final.adjustment
+    scene = adjustment.scene
+    status, reasons = judge(final, start.registered)
+    return Calibration(
+        camera=scene.camera,
+        frame_interval_s=footage.frame_interval_s,
+        parameters=final.covariance.parameters,
+        covariance=final.covariance.matrix,
+        status=status,
+        reasons=reasons,
+        method=settings.method if settings.method != "auto" else "te",
+        knot_spacing=float(adjustment.options.knot_spacing),
+        statistics={
+            "frames": len(footage),
+            "points": scene.tracks.point_count,
+            "observations": len(scene.tracks),
+            "rms_px": adjustment.rms,
+            "iterations": len(adjustment.summary.iterations),
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        },
+        notes=(*footage.notes, *start.notes),
+        scene=scene,
+        times_s=footage.times_s,
+    )

@@ -1,0 +1,76 @@
+"""Reads a lens from calibration files of other tools: Kalibr camchains and OpenCV YAML."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import yaml
+
+from rssc.errors import InputError
+from rssc.model import Lens
+
+_KALIBR = {"radtan": "opencv", "equidistant": "fisheye", "none": "pinhole"}
+
+
+def read_lens(text: str) -> Lens:
+    """The lens named by FILE or FILE:CAM.
+
+    Args:
+        text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
+    """
+    path, camera = Path(text), None
+    if not path.exists() and ":" in text:
+        name, camera = text.rsplit(":", 1)
+        path = Path(name)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
+    content = path.read_text(errors="replace")
+    if content.startswith("%YAML:1.0") or "!!opencv-matrix" in content:
+        return _opencv_lens(path)
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
+    return _kalibr_lens(path, document, camera)
+
+
+def _kalibr_lens(path: Path, document: Any, camera: str | None) -> Lens:
+    cameras = {name: entry for name, entry in document.items() if isinstance(entry, dict) and "intrinsics" in entry} if (
+        isinstance(document, dict)
+    ) else {}  # fmt: skip
+    if not cameras:
+        raise InputError(f"{path} has no camera with intrinsics; expected a Kalibr camchain or an OpenCV YAML.")
+    if camera is None and len(cameras) > 1:
+        raise InputError(f"{path} has {', '.join(cameras)}; say which, for instance {path}:{next(iter(cameras))}.")
+    name = camera or next(iter(cameras))
+    if name not in cameras:
+        raise InputError(f"{path} has no camera {name}; it has {', '.join(cameras)}.")
+    entry = cameras[name]
+    model = _KALIBR.get(entry.get("distortion_model", "none"))
+    if entry.get("camera_model", "pinhole") != "pinhole" or model is None:
+        raise InputError(
+            f"{name} of {path} is {entry.get('camera_model')} with {entry.get('distortion_model')} distortion; "
+            f"expected pinhole with {', '.join(_KALIBR)}."
+        )
+    coefficients = entry.get("distortion_coeffs") or []
+    return Lens(model, *entry["intrinsics"], distortion=tuple(coefficients) if model != "pinhole" else ())
+
+
+def _opencv_lens(path: Path) -> Lens:
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    try:
+        matrix = storage.getNode("camera_matrix").mat()
+        node = storage.getNode("distortion_coefficients").mat()
+        kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
+    finally:
+        storage.release()
+    if matrix is None or matrix.shape != (3, 3):
+        raise InputError(f"{path} has no 3x3 camera_matrix; expected an OpenCV calibration.")
+    coefficients = np.zeros(4) if node is None else np.asarray(node, dtype=float).ravel()
+    intrinsics = (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
+    if kind.lower() in ("fisheye", "equidistant", "kannala_brandt"):
+        return Lens("fisheye", *intrinsics, distortion=tuple(coefficients[:4]))
+    if len(coefficients) > 4 and np.abs(coefficients[4:]).max() > 0:
+        raise InputError(f"{path} has {len(coefficients)} distortion coefficients; expected k1 k2 p1 p2 alone.")
+    return Lens("opencv", *intrinsics, distortion=tuple(coefficients[:4]))

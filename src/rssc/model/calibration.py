@@ -1,0 +1,200 @@
+"""The answer: a camera, how well it is known, and whether to believe it.
+
+`calibration.json` is described by the classes `*File` below; `calibration.schema.json` beside this module is their
+published schema.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rssc.errors import InputError
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
+from rssc.model.scene import Scene
+
+Status = Literal["ok", "weak", "degenerate"]
+_DIRECTIONS = {"top_to_bottom": "rows", "bottom_to_top": "rows", "left_to_right": "columns", "right_to_left": "columns"}
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class ImageFile(_File):
+    width: int = Field(gt=0)
+    height: int = Field(gt=0)
+
+
+class LensFile(_File):
+    model: Literal["pinhole", "radial", "opencv", "fisheye"]
+    fx: float = Field(gt=0)
+    fy: float = Field(gt=0)
+    cx: float
+    cy: float
+    distortion: list[float]
+
+
+class ShutterFile(_File):
+    readout_ratio: float = Field(ge=-2, le=2, description="readout time over frame interval; negative is backwards")
+    readout_time_s: float = Field(ge=0, description="one past the last row after the first")
+    line_delay_s: float = Field(ge=0)
+    frame_interval_s: float = Field(gt=0)
+    direction: Literal["top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left"]
+
+
+class SigmaFile(_File):
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: list[float]
+    readout_ratio: float
+
+
+class CovarianceFile(_File):
+    parameters: list[str]
+    matrix: list[list[float]]
+
+
+class StatisticsFile(_File):
+    frames: int
+    points: int
+    observations: int
+    rms_px: float
+    iterations: int
+    seconds: dict[str, float]
+
+
+class CalibrationFile(_File):
+    """calibration.json. Pixel centres are at integers; a standard deviation that is not known is null-free and huge."""
+
+    format: Literal["rssc-calibration"]
+    version: Literal[1]
+    image: ImageFile
+    lens: LensFile
+    shutter: ShutterFile
+    sigma: SigmaFile
+    covariance: CovarianceFile
+    status: Status
+    reasons: list[str]
+    method: str
+    knot_spacing_frames: float
+    statistics: StatisticsFile
+    notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibrated camera with its uncertainty and a verdict."""
+
+    camera: Camera
+    frame_interval_s: float
+    parameters: tuple[str, ...]
+    """Names of the estimated parameters, in the order of the covariance."""
+    covariance: FloatArray
+    """(k, k)"""
+    status: Status
+    reasons: tuple[str, ...]
+    method: str
+    knot_spacing: float
+    statistics: Mapping[str, object]
+    notes: tuple[str, ...] = ()
+    scene: Scene | None = field(default=None, repr=False)
+    """Trajectory, points and tracks behind the answer; not part of the file."""
+    times_s: FloatArray | None = field(default=None, repr=False)
+    """(f,) time stamps of the frames; not part of the file."""
+
+    def sigma(self, name: str) -> float:
+        """Standard deviation of a parameter; zero where it was not estimated."""
+        if name not in self.parameters:
+            return 0.0
+        i = self.parameters.index(name)
+        return float(np.sqrt(self.covariance[i, i]))
+
+    @property
+    def readout_time_s(self) -> float:
+        return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
+
+    @property
+    def line_delay_s(self) -> float:
+        rows = self.camera.height if self.camera.shutter.axis == "rows" else self.camera.width
+        return self.readout_time_s / rows
+
+    def document(self) -> CalibrationFile:
+        """The contents of calibration.json."""
+        lens, shutter = self.camera.lens, self.camera.shutter
+        sigma = {name: self.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
+        return CalibrationFile.model_validate(
+            {
+                "format": "rssc-calibration",
+                "version": 1,
+                "image": {"width": self.camera.width, "height": self.camera.height},
+                "lens": {
+                    "model": lens.model, "fx": lens.fx, "fy": lens.fy, "cx": lens.cx, "cy": lens.cy,
+                    "distortion": list(lens.distortion),
+                },
+                "shutter": {
+                    "readout_ratio": shutter.readout_ratio, "readout_time_s": self.readout_time_s,
+                    "line_delay_s": self.line_delay_s, "frame_interval_s": self.frame_interval_s,
+                    "direction": shutter.direction,
+                },
+                "sigma": {
+                    **{name: sigma[name] for name in ("fx", "fy", "cx", "cy", "readout_ratio")},
+                    "distortion": [sigma[name] for name in LENS_MODELS[lens.model]],
+                },
+                "covariance": {"parameters": list(self.parameters), "matrix": self.covariance.tolist()},
+                "status": self.status,
+                "reasons": list(self.reasons),
+                "method": self.method,
+                "knot_spacing_frames": self.knot_spacing,
+                "statistics": dict(self.statistics),
+                "notes": list(self.notes),
+            }
+        )  # fmt: skip
+
+    def save(self, path: Path | str) -> None:
+        """Writes calibration.json; the file appears only when it is complete."""
+        path = Path(path)
+        temporary = path.with_name(path.name + ".part")
+        temporary.write_text(self.document().model_dump_json(indent=1) + "\n")
+        os.replace(temporary, path)
+
+    @staticmethod
+    def load(path: Path | str) -> "Calibration":
+        """Reads a calibration.json."""
+        try:
+            document = CalibrationFile.model_validate(json.loads(Path(path).read_text()))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}.") from error
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not JSON: {error}.") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InputError(f"{path} is not a calibration of ours: {where}: {first['msg']}.") from error
+        lens, shutter = document.lens, document.shutter
+        camera = Camera(
+            document.image.width,
+            document.image.height,
+            Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion)),
+            Shutter(shutter.readout_ratio, "rows" if _DIRECTIONS[shutter.direction] == "rows" else "columns"),
+        )
+        return Calibration(
+            camera=camera,
+            frame_interval_s=shutter.frame_interval_s,
+            parameters=tuple(document.covariance.parameters),
+            covariance=np.array(document.covariance.matrix, dtype=float),
+            status=document.status,
+            reasons=tuple(document.reasons),
+            method=document.method,
+            knot_spacing=document.knot_spacing_frames,
+            statistics=document.statistics.model_dump(),
+            notes=tuple(document.notes),
+        )

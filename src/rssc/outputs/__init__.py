@@ -1,0 +1,1 @@
+"""What a user gets: files and tables."""
