@@ -1,0 +1,152 @@
+"""Footage: time stamps, notes and errors that help."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from rssc.errors import InputError, NotCalibratableError
+from rssc.frontend.video import MIN_FRAMES, read_footage
+
+SIZE = (160, 120)
+
+
+def texture(seed: int = 0, size: tuple[int, int] = (400, 200)) -> np.ndarray:
+    noise = np.random.default_rng(seed).standard_normal((size[1], size[0])).astype(np.float32)
+    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 2.0), None, 20, 230, cv2.NORM_MINMAX).astype(np.uint8)
+
+
+def panning_images(count: int, step: float = 3.0) -> list[np.ndarray]:
+    scene = texture()
+    return [cv2.getRectSubPix(scene, SIZE, (90 + step * i % 200, 90.0)) for i in range(count)]
+
+
+def write_video(path: Path, images: list[np.ndarray], stamps: list[int], rate: int = 30, rotation: int = 0) -> Path:
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=rate, options={"g": "10", "crf": "10"})
+        stream.width, stream.height, stream.pix_fmt = SIZE[0], SIZE[1], "yuv420p"
+        if rotation:
+            stream.set_display_rotation(rotation)
+        for image, stamp in zip(images, stamps, strict=True):
+            frame = av.VideoFrame.from_ndarray(cv2.cvtColor(image, cv2.COLOR_GRAY2RGB), format="rgb24")
+            frame.pts, frame.time_base = stamp, Fraction(1, rate)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+def write_images(folder: Path, names: list[str], images: list[np.ndarray] | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, image in zip(names, images or panning_images(len(names)), strict=True):
+        cv2.imwrite(str(folder / name), image)
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_times_are_the_videos_own_even_where_the_container_rounds_them(tmp_path, suffix):
+    stamps = [i for i in range(24) if i not in (9, 10)]
+    footage = read_footage(write_video(tmp_path / f"a{suffix}", panning_images(len(stamps)), stamps))
+    assert footage.images.shape == (22, SIZE[1], SIZE[0])
+    np.testing.assert_allclose(footage.frame_times, np.array(stamps), atol=2e-3)
+    assert footage.frame_interval_s == pytest.approx(1 / 30, rel=1e-3)
+    assert any("2 missing frames" in note for note in footage.notes)
+
+
+def test_repeated_frames_are_removed_and_leave_their_time(tmp_path):
+    images = panning_images(20)
+    images[7] = images[6]
+    footage = read_footage(write_video(tmp_path / "a.mp4", images, list(range(20))))
+    assert 7 not in footage.frame_numbers
+    assert footage.frame_times[7] == pytest.approx(8.0)
+    assert any("1 repeated" in note for note in footage.notes)
+
+
+def test_rotation_is_not_applied_and_said_so(tmp_path):
+    footage = read_footage(write_video(tmp_path / "a.mp4", panning_images(10), list(range(10)), rotation=90))
+    assert footage.images.shape[1:] == (SIZE[1], SIZE[0])
+    assert any("rotation metadata of 90 degrees was not applied" in note for note in footage.notes)
+
+
+def test_frames_select_a_range_that_decodes_alike(tmp_path):
+    path = write_video(tmp_path / "a.mp4", panning_images(40), list(range(40)))
+    whole, part = read_footage(path), read_footage(path, frames=(13, 33))
+    np.testing.assert_array_equal(part.frame_numbers, np.arange(13, 33))
+    np.testing.assert_array_equal(part.images, whole.images[13:33])
+    np.testing.assert_allclose(part.times_s, whole.times_s[13:33])
+
+
+def test_frame_rate_overrides_time_stamps_but_keeps_gaps(tmp_path):
+    stamps = [i for i in range(20) if i != 8]
+    footage = read_footage(write_video(tmp_path / "a.mp4", panning_images(19), stamps), fps=120)
+    np.testing.assert_allclose(footage.times_s, np.array(stamps) / 120)
+
+
+def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path):
+    near, far = texture(1), texture(2)
+    images = []
+    for i in range(120):
+        shift = 2.0 * max(0, min(i, 100) - 70)
+        image = cv2.getRectSubPix(far, SIZE, (90 + shift, 90.0))
+        image[60:] = cv2.getRectSubPix(near, SIZE, (90 + 3 * shift, 90.0))[60:]
+        noise = np.random.default_rng(i).integers(-3, 4, image.shape)
+        images.append(np.clip(image.astype(int) + noise, 0, 255).astype(np.uint8))
+    footage = read_footage(write_video(tmp_path / "a.mp4", images, list(range(120))), max_frames=30)
+    assert len(footage) <= 30
+    assert np.mean((footage.frame_numbers >= 70) & (footage.frame_numbers <= 100)) > 0.6
+    assert any("of 120 frames" in note for note in footage.notes)
+
+
+@pytest.mark.parametrize(
+    ("names", "interval"),
+    [
+        ([f"{1403636579763555584 + 50_000_000 * i}.png" for i in range(10)], 0.05),
+        ([f"{1305031102.175 + 0.033 * i:.6f}.png" for i in range(10)], 0.033),
+        ([f"cam_{1700000000123 + 40 * i}.png" for i in range(10)], 0.04),
+    ],
+)
+def test_names_of_images_are_time_stamps(tmp_path, names, interval):
+    footage = read_footage(write_images(tmp_path / "images", names))
+    assert footage.frame_interval_s == pytest.approx(interval, rel=1e-3)
+    assert footage.names == tuple(names)
+
+
+def test_counted_images_need_a_frame_rate_and_sort_naturally(tmp_path):
+    folder = write_images(tmp_path / "images", [f"frame{i}.png" for i in (*range(5, 12), 13, 14)])
+    with pytest.raises(InputError, match="--fps"):
+        read_footage(folder)
+    footage = read_footage(folder, fps=10)
+    assert footage.names[0] == "frame5.png" and footage.names[-1] == "frame14.png"
+    np.testing.assert_allclose(footage.times_s, [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9])
+
+
+def test_a_still_camera_is_not_calibratable(tmp_path):
+    folder = write_images(tmp_path / "images", [f"{i}.png" for i in range(12)], panning_images(12, step=0.0))
+    with pytest.raises(NotCalibratableError, match="does not move"):
+        read_footage(folder, fps=30)
+
+
+def test_bad_sources_raise_clear_errors(tmp_path):
+    images = panning_images(12)
+    video = write_video(tmp_path / "a.mp4", images, list(range(12)))
+    (tmp_path / "cut.mp4").write_bytes(video.read_bytes()[: video.stat().st_size // 2])
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    cv2.imwrite(str(tmp_path / "photo.jpg"), images[0])
+    one = write_images(tmp_path / "one", ["a.png"])
+    mixed = write_images(tmp_path / "mixed", [f"{i}.png" for i in range(9)], [*images[:8], images[8][:50, :50].copy()])
+    for source, options, words in (
+        (tmp_path / "missing.mp4", {}, "does not exist"),
+        (tmp_path / "photo.jpg", {}, "still photo"),
+        (tmp_path / "notes.txt", {}, "unknown extension '.txt'"),
+        (tmp_path / "cut.mp4", {}, "damaged or incomplete"),
+        (tmp_path / "empty", {}, "no images"),
+        (one, {}, f"1 frame; expected at least {MIN_FRAMES}"),
+        (mixed, {"fps": 30}, "50x50"),
+        (video, {"frames": (2, 5)}, "3 frames"),
+        (video, {"fps": 0.0}, "fps is 0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_footage(source, **options)
