@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rssc.errors import InputError
-from rssc.frontend.tracking import TrackingOptions, image_noise, observation_sigmas, plausible_warps, shear_limits
+from rssc.frontend.tracking import (
+    USUAL_LOOKS_CHANGE,
+    TrackingOptions,
+    image_noise,
+    observation_sigmas,
+    plausible_warps,
+    shear_limits,
+)
 from rssc.kernels import registration
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
 from rssc.model import Tracks
@@ -67,8 +74,8 @@ def refine(
 
     def task(_: int, begin: int, end: int) -> None:
         registration.register_tracks(
-            images, offsets, references, tracks.frames, tracks.pixels, options.half_window, noise, max_shift,
-            begin, end, states, qualities, outcomes, precisions,
+            images, offsets, references, tracks.frames, tracks.pixels, options.half_window, noise,
+            USUAL_LOOKS_CHANGE, max_shift, begin, end, states, qualities, outcomes, precisions,
         )  # fmt: skip
 
     run_chunks(task, balanced_chunks(offsets, 8 * thread_count()))
@@ -80,7 +87,7 @@ def refine(
     limits, limit = np.empty(count), _SHEAR_EASE * options.max_shear
     for frame in range(tracks.frame_count):
         here = tracks.frames == frame
-        limits[here] = shear_limits(precision[here], qualities[here & registered, 3], noise, limit)
+        limits[here] = shear_limits(qualities[here], precision[here], registered[here], limit)
     good = (
         registered
         & (qualities[:, 0] >= options.min_correlation)

@@ -35,12 +35,15 @@ _FLOW_WINDOW = (15, 15)
 _FLOW_LEVELS = 4
 _FLOW_STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 15, 0.03)
 _GUIDES = 5
+USUAL_LOOKS_CHANGE = 0.01
+"""Variance of what surfaces change in looks, as a share of their own variance, before it is known."""
 # A registration may move this far from its start, in pixels.
 _MAX_SHIFT = 4.0
 # Deviations of an observation and of the shear per deviation of the smoothed residual times the patch's precision,
 # and of an observation per shear beyond that; all measured on rendered clips.
 _SIGMA_PER_NOISE = 1.6
 _SHEAR_PER_NOISE = 4.0
+_MAX_SHEAR_PER_NOISE = 6.5
 _SIGMA_PER_SHEAR = 0.6
 
 
@@ -133,19 +136,24 @@ def observation_sigmas(qualities: FloatArray, precisions: FloatArray, floor: flo
     return np.sqrt((_SIGMA_PER_NOISE * noise) ** 2 + _SIGMA_PER_SHEAR**2 * bent + floor**2)
 
 
-def shear_limits(precisions: FloatArray, shears: FloatArray, noise: float, limit: float) -> FloatArray:
-    """(n,) how far parts of patches may move against each other, in pixels.
+def shear_limits(
+    qualities: FloatArray, precisions: FloatArray, registered: NDArray[np.bool_], limit: float
+) -> FloatArray:
+    """(n,) how far parts of the patches of one frame may move against each other, in pixels.
 
     Noise alone makes parts move; foliage and gravel do so everywhere, and are better than nothing.
 
     Args:
+        qualities: (n, 4) from the registration kernel.
         precisions: (n,) precision of the templates.
-        shears: (k,) shears of the patches that were registered.
-        noise: Standard deviation of the image's noise in grey values.
+        registered: (n,) which of them were registered.
         limit: The limit without noise, in pixels.
     """
-    usual = np.median(shears) if len(shears) else 0.0
-    return np.maximum(np.hypot(limit, _SHEAR_PER_NOISE * noise * precisions), 2.0 * usual)
+    if not registered.any():
+        return np.full(len(precisions), limit)
+    # The lower quartile: residuals of patches that nothing but noise disturbs.
+    noise = np.percentile(qualities[registered, 1], 25) * precisions
+    return np.maximum(np.hypot(limit, _MAX_SHEAR_PER_NOISE * noise), 2.0 * np.median(qualities[registered, 3]))
 
 
 class _Tracker:
@@ -161,6 +169,7 @@ class _Tracker:
         self._stats = np.empty((capacity, 3))
         self._flow_image = image
         self._noise = image_noise(image)
+        self._looks = USUAL_LOOKS_CHANGE
         self._count = 0
         self._live = self._born(np.empty((0, 2)), np.empty(0, np.int64))
         self._table: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
@@ -205,7 +214,10 @@ class _Tracker:
         precisions = self._stats[live.slots, 0]
         sigmas = observation_sigmas(qualities, precisions, self._options.sigma_floor)
         registered = outcomes == registration.REGISTERED
-        limits = shear_limits(precisions, qualities[registered, 3], self._noise, self._options.max_shear)
+        if registered.any():
+            unlike = np.median(1.0 - qualities[registered, 0] ** 2)
+            self._looks = float(np.clip(unlike, 0.3 * USUAL_LOOKS_CHANGE, 20.0 * USUAL_LOOKS_CHANGE))
+        limits = shear_limits(qualities, precisions, registered, self._options.max_shear)
         good = (
             registered
             & (qualities[:, 0] >= self._options.min_correlation)
@@ -280,7 +292,7 @@ class _Tracker:
 
         def task(_: int, begin: int, end: int) -> None:
             registration.make_templates(
-                values, pixels, options.half_window, True, self._noise, begin, end, new_rows, pulls, stats
+                values, pixels, options.half_window, True, self._noise, self._looks, begin, end, new_rows, pulls, stats
             )
 
         if len(free):
@@ -321,10 +333,10 @@ def plausible_warps(warps: FloatArray, max_stretch: float) -> NDArray[np.bool_]:
 
 
 def image_noise(image: Image) -> float:
-    """Deviation of white noise in grey values, at least one half (Immerkaer's estimate)."""
+    """Deviation of white noise in grey values, at least one (Immerkaer's estimate)."""
     kernel = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
     response = cv2.filter2D(image, cv2.CV_16S, kernel)
-    return max(0.5, float(np.median(np.abs(response[::2, ::2]))) / (6.0 * 0.6745))
+    return max(1.0, float(np.median(np.abs(response[::2, ::2]))) / (6.0 * 0.6745))
 
 
 def _corners(image: Image, occupied: FloatArray, options: TrackingOptions, count: int) -> FloatArray:

@@ -33,14 +33,12 @@ REGISTERED, OUTSIDE, DIVERGED = 0, 1, 2
 
 # Standard deviation of the change of a warp from frame to frame.
 WARP_CHANGE = 0.03
-# Variance of what a surface changes in looks, as a share of its own variance.
-_LOOKS_CHANGE = 0.01
 # Neighbouring samples share noise, because sampling smooths: so many of them count as one.
 _SAMPLES_PER_VALUE = 2.9
 
 _MARGIN = 3.0
-_MAX_STEPS = 14
-_STEP_TOLERANCE = 0.004
+_MAX_STEPS = 20
+_STEP_TOLERANCE = 0.01
 _MIN_GAIN = 0.1
 
 
@@ -88,7 +86,7 @@ def _inside(image, u, v, reach_u, reach_v):
 
 
 @kernel
-def make_template(image, u, v, half, warp_free, noise, rows, pull):
+def make_template(image, u, v, half, warp_free, noise, looks, rows, pull):
     """Prepares the patch around a pixel.
 
     Args:
@@ -98,6 +96,7 @@ def make_template(image, u, v, half, warp_free, noise, rows, pull):
         half: Half the width of the patch; it has (2 half + 1)^2 samples.
         warp_free: Whether the 2x2 warp is estimated; if not, the position alone is.
         noise: Standard deviation of the image's noise in grey values.
+        looks: Variance of what surfaces change in looks from frame to frame, as a share of their own variance.
         rows: ((2 half + 1)^2, 8) float32, written: the rows described above.
         pull: (6, 4) written: the pull of the prior on the step.
 
@@ -157,7 +156,7 @@ def make_template(image, u, v, half, warp_free, noise, rows, pull):
     for a in range(count):
         for b in range(a):
             normal[b, a] = normal[a, b]
-    ratio = (noise * noise + _LOOKS_CHANGE * variance) * squares * _SAMPLES_PER_VALUE / (WARP_CHANGE * WARP_CHANGE)
+    ratio = (noise * noise + looks * variance) * squares * _SAMPLES_PER_VALUE / (WARP_CHANGE * WARP_CHANGE)
     for a in range(count):
         normal[a, a] += ratio if a >= 2 else 1e-9 * normal[a, a] + 1e-12
     inverse = np.linalg.inv(normal)
@@ -304,11 +303,11 @@ def register(image, rows, pull, half, mean, variance, max_shift, state, samples,
 
 
 @kernel
-def make_templates(image, pixels, half, warp_free, noise, begin, end, rows, pulls, stats):
+def make_templates(image, pixels, half, warp_free, noise, looks, begin, end, rows, pulls, stats):
     """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
-            image, pixels[i, 0], pixels[i, 1], half, warp_free, noise, rows[i], pulls[i]
+            image, pixels[i, 0], pixels[i, 1], half, warp_free, noise, looks, rows[i], pulls[i]
         )
 
 
@@ -326,7 +325,7 @@ def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, 
 
 @kernel
 def register_tracks(
-    images, offsets, references, frames, pixels, half, noise, max_shift, begin, end,
+    images, offsets, references, frames, pixels, half, noise, looks, max_shift, begin, end,
     states, qualities, outcomes, precisions,
 ):  # fmt: skip
     """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
@@ -339,6 +338,7 @@ def register_tracks(
         pixels: (m, 2) pixel of each observation; only those of references are used.
         half: Half the width of a patch.
         noise: Standard deviation of the images' noise in grey values.
+        looks: Change in looks, see `make_template`.
         max_shift: Observations may move this far from their start, in pixels.
         begin: First track.
         end: One past the last track.
@@ -354,7 +354,7 @@ def register_tracks(
             continue
         r = references[i]
         precisions[i], mean, variance = make_template(
-            images[frames[r]], pixels[r, 0], pixels[r, 1], half, True, noise, rows, pull
+            images[frames[r]], pixels[r, 0], pixels[r, 1], half, True, noise, looks, rows, pull
         )
         for k in range(offsets[i], offsets[i + 1]):
             if k == r or not precisions[i] < math.inf:
