@@ -58,9 +58,7 @@ def solve(method: str, readout_ratio: float | None = None) -> Adjustment:
 def estimates(adjustment: Adjustment) -> dict[str, float]:
     camera = adjustment.scene.camera
     lens = camera.lens
-    return dict(
-        zip(PARAMETERS, (lens.fx, lens.fy, lens.cx, lens.cy, camera.shutter.readout_ratio), strict=True)
-    )
+    return dict(zip(PARAMETERS, (lens.fx, lens.fy, lens.cx, lens.cy, camera.shutter.readout_ratio), strict=True))
 
 
 def deviations(method: str, adjustment: Adjustment) -> dict[str, float]:

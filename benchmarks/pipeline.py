@@ -15,7 +15,7 @@ def colmap_seconds(images: Path) -> tuple[float, float, int]:
     """SIFT, sequential matching and incremental mapping with one shared camera: seconds, focal length, frames."""
     import pycolmap
 
-    pycolmap.logging.minloglevel = pycolmap.logging.ERROR
+    pycolmap.logging.minloglevel = pycolmap.logging.ERROR  # type: ignore[assignment]
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "database.db"
@@ -48,7 +48,10 @@ def main(argv: list[str]) -> None:
     for stage, value in seconds.items():
         print(f"{stage:16s} {value:8.2f}")
     lens, shutter = calibration.camera.lens, calibration.camera.shutter
-    print(f"{'rssc calibrate':16s} {ours:8.2f}   fx {lens.fx:.2f}, readout ratio {shutter.readout_ratio:.4f}, {calibration.status}")
+    print(
+        f"{'rssc calibrate':16s} {ours:8.2f}   fx {lens.fx:.2f}, readout ratio {shutter.readout_ratio:.4f}, "
+        f"{calibration.status}"
+    )
     result = {"rssc_seconds": ours, "readout_ratio": shutter.readout_ratio, "fx": lens.fx}
     if not options.skip_colmap:
         theirs, focal, frames = colmap_seconds(images)

@@ -105,14 +105,18 @@ def main(argv: list[str]) -> None:
         for outcome in pool.map(run_case, cases):
             outcomes.append(outcome)
             print(
-                f"{outcome.case}   {outcome.status:11s} {outcome.lens:8s} {outcome.readout:+8.5f} {outcome.sigmas:+8.1f} "
+                f"{outcome.case}   {outcome.status:11s} {outcome.lens:8s} "
+                f"{outcome.readout:+8.5f} {outcome.sigmas:+8.1f} "
                 f"{outcome.fx:+7.3f} {outcome.fy:+7.3f} {outcome.cx:+7.2f} {outcome.cy:+7.2f}"
                 f"  {'' if outcome.good else 'OFF'} {outcome.reason}",
                 flush=True,
             )
     good = sum(outcome.good for outcome in outcomes)
     silent = [str(outcome.case) for outcome in outcomes if not outcome.good and outcome.status == "ok"]
-    print(f"\n{good} of {len(outcomes)} within 0.3 % readout, 0.1 % focal length and 1 px; {len(silent)} off without a warning")
+    print(
+        f"\n{good} of {len(outcomes)} within 0.3 % readout, 0.1 % focal length and 1 px; "
+        f"{len(silent)} off without a warning"
+    )
     print(
         json.dumps(
             {

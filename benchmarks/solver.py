@@ -44,7 +44,9 @@ def clip_a_scene() -> Scene:
     focal, cx, cy = camera.params
     return Scene(
         Camera(camera.width, camera.height, Lens("pinhole", focal, focal, cx - 0.5, cy - 0.5), Shutter(0.5)),
-        Tracks(len(images), int((counts >= 3).sum()), table[keep, 0].astype(int), number[points[keep]], table[keep, 2:]),
+        Tracks(
+            len(images), int((counts >= 3).sum()), table[keep, 0].astype(int), number[points[keep]], table[keep, 2:]
+        ),
         np.array([model.points3D[int(i)].xyz for i in identifiers[counts >= 3]]),
         np.array([image.cam_from_world().matrix() for image in images]),
     )
@@ -77,7 +79,10 @@ def main(argv: list[str]) -> None:
     print(f"{'problem':24s} {'frames':>7s} {'observations':>13s} {'ms/iteration':>13s} {'us/observation':>15s}")
 
     def row(name: str, frames: int, observations: int, seconds: float) -> None:
-        print(f"{name:24s} {frames:7d} {observations:13d} {1e3 * seconds:13.1f} {1e6 * seconds / observations:15.2f}", flush=True)
+        print(
+            f"{name:24s} {frames:7d} {observations:13d} {1e3 * seconds:13.1f} {1e6 * seconds / observations:15.2f}",
+            flush=True,
+        )
 
     scene = load_scene("te")
     golden = warm(scene, 7)
@@ -89,7 +94,9 @@ def main(argv: list[str]) -> None:
     per_observation = {}
     for frames in _SIZES:
         points = frames * _OBSERVATIONS_PER_FRAME // _TRACK_LENGTH
-        simulated = simulate_scene(1, frame_count=frames, point_count=points, track_length=_TRACK_LENGTH, world="corridor")
+        simulated = simulate_scene(
+            1, frame_count=frames, point_count=points, track_length=_TRACK_LENGTH, world="corridor"
+        )
         seconds = warm(simulated.scene, 3, max_iterations=4, cost_tolerance=0)
         per_observation[frames] = seconds / len(simulated.scene.tracks)
         row("simulated corridor", frames, len(simulated.scene.tracks), seconds)

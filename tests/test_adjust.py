@@ -48,7 +48,13 @@ def test_te_recovers_exact_data(gamma, lens):
 def test_same_optimum_as_scipy():
     simulated = simulate_scene(3, frame_count=8, point_count=40, pixel_noise=0.5)
     # Priors keep the tiny problem well posed; both sides have them.
-    values = {"fx": (740.0, 20.0), "fy": (740.0, 20.0), "cx": (640.0, 20.0), "cy": (512.0, 20.0), "readout_ratio": (0.5, 0.1)}
+    values = {
+        "fx": (740.0, 20.0),
+        "fy": (740.0, 20.0),
+        "cx": (640.0, 20.0),
+        "cy": (512.0, 20.0),
+        "readout_ratio": (0.5, 0.1),
+    }
     priors = tuple(Prior({name: 1.0}, value, sigma) for name, (value, sigma) in values.items())
     problem = build_problem(simulated.scene, AdjustOptions(priors=priors))
     start = problem.start
@@ -71,7 +77,9 @@ def test_same_optimum_as_scipy():
     oracle = least_squares(residual, np.zeros(size), method="trf", xtol=1e-14, ftol=1e-14, gtol=1e-12, max_nfev=200)
     ours = rssc.adjust(simulated.scene, "te", priors=priors, max_iterations=300, cost_tolerance=1e-13)
     assert ours.summary.cost == pytest.approx(2 * oracle.cost, rel=1e-6)
-    np.testing.assert_allclose(parameters(ours.scene), state_of(oracle.x).parameters[problem.parameter_indices], rtol=1e-4)
+    np.testing.assert_allclose(
+        parameters(ours.scene), state_of(oracle.x).parameters[problem.parameter_indices], rtol=1e-4
+    )
 
 
 def test_fixed_parameters_stay_and_priors_pull():
@@ -135,7 +143,8 @@ def test_variable_frame_times():
     points = np.cumsum(enough) - 1
     thinned = Scene(
         scene.camera,
-        Tracks(len(keep_frames), int(enough.sum()), number[tracks.frames[rows]], points[tracks.points[rows]], tracks.pixels[rows]),
+        Tracks(len(keep_frames), int(enough.sum()), number[tracks.frames[rows]], points[tracks.points[rows]],
+               tracks.pixels[rows]),
         scene.points[enough], scene.cam_from_world[keep_frames], frame_times=keep_frames.astype(float),
     )  # fmt: skip
     found = parameters(rssc.adjust(thinned, "te").scene)
@@ -143,14 +152,16 @@ def test_variable_frame_times():
 
 
 def make_scene(**changes):
-    values = dict(
-        tracks=Tracks(6, 2, [0, 1, 2, 3, 4, 5] * 2, [0] * 6 + [1] * 6, np.full((12, 2), 50.0)),
-        points=np.array([[0, 0, 5.0], [0.1, 0, 5.0]]),
-    )
-    values.update(changes)
+    values = {
+        "tracks": Tracks(6, 2, [0, 1, 2, 3, 4, 5] * 2, [0] * 6 + [1] * 6, np.full((12, 2), 50.0)),
+        "points": np.array([[0, 0, 5.0], [0.1, 0, 5.0]]),
+        **changes,
+    }
     poses = np.tile(np.eye(3, 4), (values["tracks"].frame_count, 1, 1))
     poses[:, 0, 3] = np.linspace(0, 0.1, len(poses))
-    return Scene(Camera(100, 100, Lens("pinhole", 100, 100, 50, 50), Shutter(0.5)), values["tracks"], values["points"], poses)
+    return Scene(
+        Camera(100, 100, Lens("pinhole", 100, 100, 50, 50), Shutter(0.5)), values["tracks"], values["points"], poses
+    )
 
 
 @pytest.mark.parametrize(

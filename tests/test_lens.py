@@ -84,7 +84,9 @@ def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     pinhole = Lens("pinhole", sensor.fx, sensor.fy, sensor.cx, sensor.cy)
     camera = Camera(640, 500, pinhole, Shutter(0.5), undistorted_from=sensor)
     points = random_points(rng)
-    np.testing.assert_allclose(camera.row_fraction(pinhole.project(points)), sensor.project(points)[:, 1] / 500, atol=1e-12)
+    np.testing.assert_allclose(
+        camera.row_fraction(pinhole.project(points)), sensor.project(points)[:, 1] / 500, atol=1e-12
+    )
 
 
 def test_columns_are_read_by_their_column():

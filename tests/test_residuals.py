@@ -35,7 +35,9 @@ def refresh(state):
 
 def make_table(rng, kind, share):
     if kind == "spline":
-        return kernels.SplineTable(np.array([0, 1]), np.array([1.0]), np.array([0.43]), np.array([[300.0, 260.0]]), np.ones(1))
+        return kernels.SplineTable(
+            np.array([0, 1]), np.array([1.0]), np.array([0.43]), np.array([[300.0, 260.0]]), np.ones(1)
+        )
     nodes = 3 if kind.endswith("quadratic") else 4
     times = 1.0 + np.arange(nodes, dtype=float)[None] - (nodes - 2)
     pixels = np.array([300.0, 260.0]) + 8 * rng.normal(size=(1, nodes, 2))
@@ -80,7 +82,12 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
           residual(state._replace(parameters=state.parameters - offset)), 1e-6)  # fmt: skip
     for i in range(3):
         offset = 1e-6 * np.eye(3)[i]
-        check(block.d_point[:, i], residual(state, state.points[0] + offset), residual(state, state.points[0] - offset), 1e-6)
+        check(
+            block.d_point[:, i],
+            residual(state, state.points[0] + offset),
+            residual(state, state.points[0] - offset),
+            1e-6,
+        )
     for pose in range(len(state.poses)):
         for i in range(6):
             steps = np.zeros((len(state.poses), 6))

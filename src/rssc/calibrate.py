@@ -1,6 +1,6 @@
 """The whole flow on one page: from a video to a calibration.
 
-    read -> track -> reconstruct (global shutter) -> estimate (rolling shutter) -> refine the tracks -> estimate again
+read -> track -> reconstruct (global shutter) -> estimate (rolling shutter) -> refine the tracks -> estimate again
 """
 
 import time
@@ -99,9 +99,7 @@ def calibrate(source: Path | str, *, progress: Progress = lambda stage, share: N
     with stage("estimating") as report:
         camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio), sensor)
         scene = start_scene(camera, tracks, footage.frame_times, _trajectory(start, footage.frame_times))
-        first = estimate(
-            scene, lens=settings.lens, knot_spacings=(1.0,), report=lambda _, share: report(share)
-        )
+        first = estimate(scene, lens=settings.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
     with stage("refining"):
         scene = _refined(footage.images, replace(first.adjustment.scene, neighbours=None))
     with stage("solving") as report:
@@ -124,7 +122,7 @@ def _trajectory(start: Any, frame_times: np.ndarray):
 
 def _refined(images: np.ndarray, scene: Scene) -> Scene:
     """Every track registered again to its reference patch, with position and warp from the first solution."""
-    from rssc.frontend.refinement import refine, reference_observations
+    from rssc.frontend.refinement import reference_observations, refine
 
     pixels, warps = predict_observations(scene, reference_observations(scene.tracks))
     tracks = refine(images, scene.tracks, pixels, warps)
@@ -158,7 +156,8 @@ def _calibration(
         camera=scene.camera,
         frame_interval_s=footage.frame_interval_s,
         parameters=final.covariance.parameters,
-        covariance=final.covariance.matrix,
+        # JSON has no infinity; a variance this large says the same.
+        covariance=np.nan_to_num(final.covariance.matrix, nan=0.0, posinf=1e18, neginf=-1e18),
         status=status,
         reasons=reasons,
         method=settings.method if settings.method != "auto" else "te",

@@ -21,7 +21,9 @@ def judge(estimate: Estimate, registered: np.ndarray) -> tuple[Status, tuple[str
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
     lost, weak = [], []
     if not np.isfinite(readout) or readout > _READOUT_LOST:
-        lost.append("the readout time cannot be told from this clip: move the camera faster, with turns in all directions")
+        lost.append(
+            "the readout time cannot be told from this clip: move the camera faster, with turns in all directions"
+        )
     elif readout > _READOUT_WEAK:
         weak.append(f"the readout ratio is only known to +-{readout:.2f}: record faster motion")
     if not np.isfinite(focal) or focal > _FOCAL_LOST:

@@ -237,9 +237,7 @@ def _with_solution(scene: Scene, solved: Scene) -> Scene:
     return replace(scene, camera=solved.camera, trajectory=solved.trajectory, cam_from_world=solved.cam_from_world)
 
 
-def start_scene(
-    camera: Camera, tracks: Tracks, frame_times: FloatArray, trajectory: Trajectory
-) -> Scene:
+def start_scene(camera: Camera, tracks: Tracks, frame_times: FloatArray, trajectory: Trajectory) -> Scene:
     """A scene whose points are not known yet."""
     poses = trajectory.cam_from_world(frame_times)
     return Scene(camera, tracks, np.zeros((tracks.point_count, 3)), poses, frame_times, trajectory)

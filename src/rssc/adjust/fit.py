@@ -53,7 +53,7 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
         raise InputError(f"{len(times)} pose(s) cannot define a trajectory; give at least 2.")
     times, poses = np.ascontiguousarray(times, float), np.ascontiguousarray(poses, float)
     count = max(4, knot_count(end - start, knot_spacing))
-    knots = start + (np.arange(count) - 1) * knot_spacing
+    knots = np.asarray(start + (np.arange(count) - 1) * knot_spacing, dtype=np.float64)
     controls = interpolate_poses(times, poses, knots)
     residuals, jacobians = np.empty((len(times), 6)), np.empty((len(times), 6, 24))
     first = np.empty(len(times), dtype=np.int64)
@@ -75,5 +75,6 @@ def _smoothness(w: FloatArray, transports: FloatArray, count: int) -> tuple[coo_
     normals, gradients = motion_prior_blocks(w, transports, np.full(6, _SMOOTHNESS))
     index = 6 * np.arange(len(normals))[:, None] + np.arange(18)
     rows, columns = np.repeat(index, 18, axis=1).reshape(-1), np.tile(index, (1, 18)).reshape(-1)
-    gradient = np.bincount(index.reshape(-1), weights=gradients.reshape(-1), minlength=6 * count)
+    gradient = np.zeros(6 * count)
+    np.add.at(gradient, index, gradients)
     return coo_array((normals.reshape(-1), (rows, columns)), shape=(6 * count, 6 * count)), gradient

@@ -44,9 +44,7 @@ def predict_observations(scene: Scene, references: IntArray) -> tuple[FloatArray
 def _poses(scene: Scene, pixels: FloatArray, frames: IntArray) -> FloatArray:
     assert scene.trajectory is not None
     fractions = np.nan_to_num(scene.camera.row_fraction(pixels))
-    return scene.trajectory.cam_from_world(
-        scene.frame_times[frames] + scene.camera.shutter.readout_ratio * fractions
-    )
+    return scene.trajectory.cam_from_world(scene.frame_times[frames] + scene.camera.shutter.readout_ratio * fractions)
 
 
 def _project(scene: Scene, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:

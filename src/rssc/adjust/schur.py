@@ -16,7 +16,7 @@ readout; it only makes S regular.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import SuperLU, splu
 
@@ -31,6 +31,7 @@ from rssc.model.arrays import FloatArray
 _DENSE_ROWS = 2400
 _BAND_LIMIT_BYTES = 300e6
 _JITTER = 1e-12
+_pbtrf, _pbtrs = get_lapack_funcs(("pbtrf", "pbtrs"), dtype=np.float64)
 
 
 class SingularError(ArithmeticError):
@@ -300,7 +301,7 @@ class PoseSolver:
             except np.linalg.LinAlgError as error:
                 raise SingularError from error
         else:
-            factor, info = lapack.dpbtrf(reduced.band.T, lower=1, overwrite_ab=0)
+            factor, info = _pbtrf(reduced.band.T, lower=1, overwrite_ab=0)
             if info != 0:
                 raise SingularError
             self._band = factor
@@ -310,7 +311,7 @@ class PoseSolver:
         if self._dense is not None:
             return cho_solve(self._dense, rhs, check_finite=False)
         if self._band is not None:
-            solution, _ = lapack.dpbtrs(self._band, rhs, lower=1)
+            solution, _ = _pbtrs(self._band, rhs, lower=1)
             return solution
         assert self._sparse is not None
         return self._sparse.solve(rhs)

@@ -28,7 +28,7 @@ def triangulate(
     poses = trajectory.cam_from_world(times)
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
     local = camera.lens.unproject(tracks.pixels)
-    seen = np.isfinite(local).all(axis=1)
+    seen = np.asarray(np.isfinite(local).all(axis=1))
     rays = np.einsum("nji,nj->ni", poses[:, :, :3], np.where(seen[:, None], local, [0.0, 0.0, 1.0]))
     pixel = 1.0 / np.sqrt(camera.lens.fx * camera.lens.fy)
     extent = np.linalg.norm(np.ptp(centres, axis=0)) + 1e-9

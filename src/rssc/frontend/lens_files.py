@@ -36,9 +36,8 @@ def read_lens(text: str) -> Lens:
 
 
 def _kalibr_lens(path: Path, document: Any, camera: str | None) -> Lens:
-    cameras = {name: entry for name, entry in document.items() if isinstance(entry, dict) and "intrinsics" in entry} if (
-        isinstance(document, dict)
-    ) else {}  # fmt: skip
+    entries = document.items() if isinstance(document, dict) else ()
+    cameras = {name: entry for name, entry in entries if isinstance(entry, dict) and "intrinsics" in entry}
     if not cameras:
         raise InputError(f"{path} has no camera with intrinsics; expected a Kalibr camchain or an OpenCV YAML.")
     if camera is None and len(cameras) > 1:

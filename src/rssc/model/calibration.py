@@ -5,7 +5,6 @@ published schema.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +72,7 @@ class StatisticsFile(_File):
 
 
 class CalibrationFile(_File):
-    """calibration.json. Pixel centres are at integers; a standard deviation that is not known is null-free and huge."""
+    """calibration.json. Lengths are pixels, pixel centres at integers."""
 
     format: Literal["rssc-calibration"]
     version: Literal[1]
@@ -164,7 +163,7 @@ class Calibration:
         path = Path(path)
         temporary = path.with_name(path.name + ".part")
         temporary.write_text(self.document().model_dump_json(indent=1) + "\n")
-        os.replace(temporary, path)
+        temporary.replace(path)
 
     @staticmethod
     def load(path: Path | str) -> "Calibration":

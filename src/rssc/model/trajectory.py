@@ -35,11 +35,15 @@ class Trajectory:
 
     def cam_from_world(self, times: ArrayLike) -> FloatArray:
         """(n, 3, 4) poses at (n,) times; beyond the valid interval, the end polynomials go on."""
-        return spline.poses_at(self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times)))
+        return spline.poses_at(
+            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.asarray(times, dtype=np.float64))
+        )
 
     def velocities(self, times: ArrayLike) -> FloatArray:
         """(n, 6) velocities [rotation, translation] per frame interval in the camera frame: dT/dt = [v] T."""
-        return spline.velocities_at(self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.float64(times)))
+        return spline.velocities_at(
+            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.asarray(times, dtype=np.float64))
+        )
 
     def centres(self, times: ArrayLike) -> FloatArray:
         """(n, 3) camera centres in the world."""

@@ -61,4 +61,4 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     temporary = path.with_name(path.name + ".part")
     temporary.write_bytes(data)
-    os.replace(temporary, path)
+    temporary.replace(path)

@@ -1,0 +1,127 @@
+"""The whole flow on a small rendered clip, and the command line's answers to bad input."""
+
+import json
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+import rssc
+from rssc.cli import parse_frames
+from rssc.errors import InputError
+from rssc.outputs.files import write_results
+from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.simulation.clip_files import write_clip
+
+
+@pytest.fixture(scope="module")
+def clip():
+    lens = typical_lens("opencv", 480, 360)
+    return render_clip(ClipOptions(480, 360, 30, lens=lens, readout_ratio=0.7, motion="shaky", seed=3))
+
+
+@pytest.fixture(scope="module")
+def folder(clip, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clip")
+    write_clip(clip, folder, video=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def calibration(folder):
+    return rssc.calibrate(folder, fps=30.0)
+
+
+def test_finds_the_truth(clip, calibration):
+    lens, true = calibration.camera.lens, clip.camera.lens
+    assert calibration.status == "ok", calibration.reasons
+    assert calibration.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.005)
+    assert (lens.fx, lens.fy) == pytest.approx((true.fx, true.fy), rel=0.003)
+    assert (lens.cx, lens.cy) == pytest.approx((true.cx, true.cy), abs=1.5)
+    assert calibration.sigma("readout_ratio") < 0.01
+
+
+def test_writes_complete_files(calibration, tmp_path):
+    write_results(calibration, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["calibration.json", "points.ply", "trajectory.tum"]
+    assert json.loads((tmp_path / "calibration.json").read_text())["status"] == "ok"
+    rows = np.loadtxt(tmp_path / "trajectory.tum")
+    assert rows.shape == (30, 8)
+    np.testing.assert_allclose(np.linalg.norm(rows[:, 4:], axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.diff(rows[:, 0]), 1 / 30, atol=1e-6)
+
+
+def test_methods_of_the_paper_run_as_they_are(folder):
+    calibration = rssc.calibrate(folder, fps=30.0, method="dpq", lens="opencv")
+    assert calibration.method == "dpq"
+    assert calibration.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.02)
+
+
+def command(*arguments):
+    line = [sys.executable, "-m", "rssc.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def bad_inputs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("bad")
+    noise = np.random.default_rng(0).integers(0, 255, (60, 80), dtype=np.uint8)
+    (root / "empty").mkdir()
+    (root / "mixed").mkdir()
+    (root / "plain").mkdir()
+    (root / "fog").mkdir()
+    for i in range(12):
+        fog = np.random.default_rng(i).normal(128, 1.0, (240, 320)).astype(np.uint8)
+        cv2.imwrite(str(root / "fog" / f"{i:03d}.png"), fog)
+        cv2.imwrite(str(root / "mixed" / f"{i:03d}.png"), noise[: 60 - i % 2])
+        cv2.imwrite(str(root / "plain" / f"{i:03d}.png"), np.full((240, 320), 128, np.uint8))
+    cv2.imwrite(str(root / "photo.jpg"), noise)
+    (root / "corrupt.mp4").write_bytes(b"\x00" * 5000)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "code", "words"),
+    [
+        ("missing.mp4", (), 2, "does not exist"),
+        ("photo.jpg", (), 2, "photo"),
+        ("corrupt.mp4", (), 2, "corrupt.mp4"),
+        ("empty", ("--fps", "30"), 2, "image"),
+        ("mixed", ("--fps", "30"), 2, "size"),
+        ("plain", (), 2, "--fps"),
+        ("plain", ("--fps", "30"), 3, "does not move"),
+        ("fog", ("--fps", "30"), 3, "texture"),
+        ("plain", ("--fps", "30", "--frames", "5"), 2, "A:B"),
+        ("plain", ("--fps", "30", "--undistorted-from", "nowhere.yaml"), 2, "nowhere.yaml"),
+    ],
+)
+def test_bad_input_is_one_clear_line(bad_inputs, tmp_path, source, options, code, words):
+    done = command("calibrate", bad_inputs / source, "-o", tmp_path / "out", *options)
+    assert done.returncode == code, done.stderr
+    lines = [line for line in done.stderr.strip().splitlines() if line]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("rssc: ")
+    assert words in lines[0]
+    assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
+
+
+def test_help_teaches():
+    done = command("calibrate", "--help")
+    assert done.returncode == 0
+    for word in ("--fps", "--lens", "--method", "--frames", "--undistorted-from", "--init", "walk around"):
+        assert word in done.stdout
+
+
+def test_frame_ranges():
+    assert parse_frames("3:9") == (3, 9)
+    assert parse_frames(":9") == (None, 9)
+    assert parse_frames(None) is None
+    with pytest.raises(InputError, match="A:B"):
+        parse_frames("x:1")
+
+
+def test_options_are_checked(folder):
+    with pytest.raises(InputError, match="lens is 'wide'"):
+        rssc.calibrate(folder, lens="wide")

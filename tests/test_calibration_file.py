@@ -1,0 +1,65 @@
+"""calibration.json: round trip, published schema, and errors for files that are none."""
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pytest
+
+from rssc.errors import InputError
+from rssc.model import Camera, Lens, Shutter
+from rssc.model.calibration import Calibration, CalibrationFile
+
+NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4", "readout_ratio")
+
+
+@pytest.fixture
+def calibration(rng):
+    root = rng.normal(size=(9, 9))
+    lens = Lens("fisheye", 500.0, 501.0, 320.0, 240.0, (0.1, 0.0, -0.01, 0.0))
+    return Calibration(
+        Camera(640, 480, lens, Shutter(-0.6)), 1 / 30, NAMES, root @ root.T, "weak", ("too slow",), "te", 0.66,
+        {"frames": 60, "points": 10, "observations": 100, "rms_px": 0.1, "iterations": 5, "seconds": {"tracking": 1.0}},
+    )  # fmt: skip
+
+
+def schema():
+    return json.loads(files("rssc.model").joinpath("calibration.schema.json").read_text())
+
+
+def test_round_trip(calibration, tmp_path):
+    path = tmp_path / "calibration.json"
+    calibration.save(path)
+    again = Calibration.load(path)
+    assert again.camera == calibration.camera
+    np.testing.assert_array_equal(again.covariance, calibration.covariance)
+    assert again.sigma("k3") == calibration.sigma("k3")
+    assert [p.name for p in tmp_path.iterdir()] == ["calibration.json"]
+
+
+def test_file_validates_against_the_published_schema(calibration, tmp_path):
+    calibration.save(tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text())
+    jsonschema.validate(document, schema())
+    assert document["shutter"]["direction"] == "bottom_to_top"
+    assert document["shutter"]["line_delay_s"] == pytest.approx(0.6 / 30 / 480)
+    assert len(document["sigma"]["distortion"]) == 4
+
+
+def test_published_schema_is_up_to_date():
+    published = schema()
+    published.pop("$schema")
+    assert published == CalibrationFile.model_json_schema()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "not JSON"), ("{}", "not a calibration"), ('{"format": "x"}', "format")]
+)
+def test_other_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        Calibration.load(path)
+    with pytest.raises(InputError, match="cannot read"):
+        Calibration.load(tmp_path / "missing.json")

@@ -1,0 +1,54 @@
+"""Lenses read from files of other tools."""
+
+import cv2
+import numpy as np
+import pytest
+
+from rssc.errors import InputError
+from rssc.frontend.lens_files import read_lens
+
+CAMCHAIN = """
+cam0:
+  camera_model: pinhole
+  intrinsics: [700.0, 701.0, 320.0, 240.0]
+  distortion_model: radtan
+  distortion_coeffs: [0.1, 0.01, 0.001, 0.002]
+cam1:
+  camera_model: pinhole
+  intrinsics: [739.0, 739.1, 625.0, 517.0]
+  distortion_model: equidistant
+  distortion_coeffs: [0.01, 0.006, -0.008, 0.005]
+"""
+
+
+def test_kalibr(tmp_path):
+    path = tmp_path / "camchain.yaml"
+    path.write_text(CAMCHAIN)
+    lens = read_lens(f"{path}:cam1")
+    assert (lens.model, lens.fx, lens.distortion[2]) == ("fisheye", 739.0, -0.008)
+    assert read_lens(f"{path}:cam0").model == "opencv"
+    with pytest.raises(InputError, match="say which"):
+        read_lens(str(path))
+    with pytest.raises(InputError, match="no camera cam7"):
+        read_lens(f"{path}:cam7")
+
+
+def test_opencv_yaml(tmp_path):
+    path = tmp_path / "camera.yaml"
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_WRITE)
+    storage.write("camera_matrix", np.array([[700.0, 0, 320], [0, 701, 240], [0, 0, 1]]))
+    storage.write("distortion_coefficients", np.array([[0.1, 0.01, 0.001, 0.002, 0.0]]))
+    storage.release()
+    lens = read_lens(str(path))
+    assert (lens.model, lens.fy, lens.distortion) == ("opencv", 701.0, (0.1, 0.01, 0.001, 0.002))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("a: [1, 2", "not YAML"), ("a: 1", "no camera with intrinsics"), (None, "does not exist")]
+)
+def test_other_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "x.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_lens(str(path))
