@@ -15,11 +15,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
 from rssc.frontend.keyframes import Keyframes, Pair
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
-from rssc.model import Lens
+from rssc.model import LENS_MODELS, Lens
 from rssc.model.arrays import FloatArray
 
 SEED = 1
@@ -69,7 +70,7 @@ _MODELS: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 
 
-def lens_from_colmap(model: str, parameters: Sequence[float]) -> Lens:
+def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
     """Our lens of a COLMAP camera model and its parameters."""
     if model not in _MODELS:
         raise InputError(
@@ -77,8 +78,8 @@ def lens_from_colmap(model: str, parameters: Sequence[float]) -> Lens:
             "Run COLMAP again with one of these (--ImageReader.camera_model)."
         )
     name, positions = _MODELS[model]
-    fx, fy, cx, cy, *distortion = (float(parameters[i]) for i in positions)
-    distortion += [0.0] * (len(Lens(name, 1, 1, 0, 0).distortion) - len(distortion))
+    fx, fy, cx, cy, *distortion = np.asarray(parameters, dtype=float)[list(positions)]
+    distortion += [0.0] * (len(LENS_MODELS[name]) - len(distortion))
     return Lens(name, fx, fy, cx - _HALF_PIXEL, cy - _HALF_PIXEL, tuple(distortion))
 
 
@@ -355,8 +356,8 @@ def absolute_pose(
     return np.array(found["cam_from_world"].matrix()), int(found["num_inliers"])
 
 
-def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray]]:
-    """Lens, and image name to (3, 4) cam_from_world, of a COLMAP model in a folder, text or binary."""
+def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]]:
+    """Lens, image name to (3, 4) cam_from_world, and notes, of a COLMAP model in a folder, text or binary."""
     colmap = _pycolmap()
     stems = {f.stem for f in path.glob("*.txt")} | {f.stem for f in path.glob("*.bin")} if path.is_dir() else set()
     if not {"cameras", "images"} <= stems:
@@ -368,10 +369,20 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray]]:
     except (ValueError, RuntimeError, IndexError) as error:
         raise InputError(f"the COLMAP model in {path} cannot be read: {str(error).splitlines()[0]}") from error
     images = [image for image in reconstruction.images.values() if image.has_pose]
-    used = {image.camera_id for image in images}
-    if len(used) != 1:
-        raise InputError(f"the COLMAP model in {path} has {len(used)} cameras in use; expected one shared camera.")
-    camera = reconstruction.cameras[used.pop()]
-    lens = lens_from_colmap(camera.model_name, camera.params)
+    cameras = [reconstruction.cameras[i] for i in sorted({image.camera_id for image in images})]
+    kinds = {(camera.model_name, camera.width, camera.height) for camera in cameras}
+    if len(kinds) != 1:
+        raise InputError(
+            f"the COLMAP model in {path} has {len(kinds)} kinds of cameras in use; expected the one that took the clip."
+        )
+    # COLMAP gives every image a camera of its own unless told otherwise; the median is a fair account of them.
+    focals = [camera.mean_focal_length() for camera in cameras]
+    notes = ()
+    if max(focals) > 1.01 * min(focals):
+        notes = (
+            f"The COLMAP model has {len(cameras)} cameras with focal lengths from {min(focals):.0f} to "
+            f"{max(focals):.0f} px for one clip; run COLMAP with one shared camera for a better start.",
+        )
+    lens = lens_from_colmap(cameras[0].model_name, np.median([camera.params for camera in cameras], axis=0))
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in images}
-    return lens, poses
+    return lens, poses, notes

@@ -14,11 +14,11 @@ PAIR_MOTION = 0.12
 KEYFRAME_MOTION = 0.02
 """Displacement from one keyframe to the next to begin with, as a share of the longer image side."""
 MAX_KEYFRAME_MOTION = 0.12
-KEYFRAME_BUDGET = 30
-"""Keyframes of a short clip; a long one may have a third of its frames."""
+KEYFRAME_BUDGET = (30, 120)
+"""Keyframes of a short and of a long clip, as far as common tracks allow; between them, a third of the frames."""
 TRACKS_PER_KEYFRAME = 80
 """How many each keyframe has at least, where it has them; most have two or three times as many."""
-MIN_SHARED = 30
+MIN_SHARED = 20
 """Fewest tracks that link two frames."""
 LINK_OFFSETS = (1, 2, 4, 8, 16)
 """Each keyframe is linked to those so many keyframes later: linear in the length, with long links against drift."""
@@ -127,7 +127,7 @@ def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
 
 def choose_keyframes(views: FrameViews, width: int, height: int, max_error: float) -> Keyframes:
     """Frames between which the image moves noticeably, first and last included, with even tracks and links."""
-    budget = max(KEYFRAME_BUDGET, views.frame_count // 3)
+    budget = np.clip(views.frame_count // 3, *KEYFRAME_BUDGET)
     motion = KEYFRAME_MOTION
     frames = _moving_frames(views, motion * max(width, height))
     while len(frames) > budget and motion < MAX_KEYFRAME_MOTION:
@@ -158,32 +158,37 @@ def _moving_frames(views: FrameViews, motion: float) -> IntArray:
 def _even_tracks(views: FrameViews, keyframes: IntArray, width: int, height: int) -> dict[int, View]:
     """Keyframe to the points (n,) and pixels (n, 2) to use: the longest tracks, evenly over the image.
 
-    A track is taken if in one of its keyframes the cell of the image around it still has room.
+    A track is taken if in one of its keyframes the cell of the image around it still has room, or the whole keyframe
+    has, where the scene fills only part of the image.
     """
     columns, rows = _CELLS
-    room = TRACKS_PER_KEYFRAME / (columns * rows)
-    points, frames, cells = [], [], []
+    cell_count = columns * rows
+    points, places = [], []
     for n, frame in enumerate(keyframes):
         seen, pixels = views.of(int(frame))
         x = np.clip((pixels[:, 0] * columns / width).astype(int), 0, columns - 1)
         y = np.clip((pixels[:, 1] * rows / height).astype(int), 0, rows - 1)
         points.append(seen)
-        frames.append(np.full(len(seen), n))
-        cells.append(n * columns * rows + y * columns + x)
-    point, cell = np.concatenate(points), np.concatenate(cells)
+        places.append(n * cell_count + y * columns + x)
+    point, place = np.concatenate(points), np.concatenate(places)
     order = np.argsort(point, kind="stable")
-    cell = cell[order]
+    place = place[order]
     names, begin, length = np.unique(point[order], return_index=True, return_counts=True)
-    filled = np.zeros(len(keyframes) * columns * rows)
-    chosen = []
-    for i in np.argsort(-length, kind="stable"):
-        if length[i] < 3:
-            break
-        mine = cell[begin[i] : begin[i] + length[i]]
-        if (filled[mine] < room).any():
-            filled[mine] += 1
-            chosen.append(names[i])
-    chosen = np.array(sorted(chosen), dtype=np.int64)
+    longest_first = [i for i in np.argsort(-length, kind="stable") if length[i] >= 3]
+    taken = np.zeros(len(names), dtype=bool)
+    in_cell, in_frame = np.zeros(len(keyframes) * cell_count), np.zeros(len(keyframes))
+    for per_cell in (True, False):
+        for i in longest_first:
+            mine = place[begin[i] : begin[i] + length[i]]
+            if per_cell:
+                room = in_cell[mine].min() < TRACKS_PER_KEYFRAME / cell_count
+            else:
+                room = in_frame[mine // cell_count].min() < TRACKS_PER_KEYFRAME
+            if room and not taken[i]:
+                taken[i] = True
+                in_cell[mine] += 1
+                in_frame[mine // cell_count] += 1
+    chosen = names[taken]
     out = {}
     for frame in keyframes:
         seen, pixels = views.of(int(frame))

@@ -24,8 +24,8 @@ ENOUGH_INLIERS = 0.7
 """A reconstruction that has these shares of keyframes and observations is not bettered by other attempts."""
 MIN_INLIERS = 0.25
 """Share of the observations that a reconstruction has to explain."""
-DISTORTION_GAIN = 0.9
-"""Distortion is freed if that lowers the cost below this share."""
+ROUGH_GAIN, FINE_GAIN = 0.9, 0.97
+"""Distortion is kept if it lowers the cost below this share, before and after the readout ratio is refined."""
 FAMILY_GAIN = 0.95
 """The other family of lenses is taken if it lowers the cost below this share."""
 FAMILY_DOUBT = 1.5
@@ -113,12 +113,20 @@ def _adjusted(keyframes: Keyframes, fit: Fit, lens: Lens, *, refine_distortion: 
     return judge(keyframes, model, fit.method) if _is_sane(model.lens, keyframes) else None
 
 
-def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate]) -> Fit:
-    """Adjusts all, with the distortion and the family of lenses that the observations speak for."""
+def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate], distortion_gain: float) -> Fit:
+    """Adjusts all, with the distortion and the family of lenses that the observations speak for.
+
+    Args:
+        keyframes: Whose observations to use.
+        fit: Where the adjustments start.
+        candidates: What the pairs of frames said, best first.
+        distortion_gain: Distortion is kept if it lowers the cost below this share.
+    """
     lens = fit.model.lens
-    best = _adjusted(keyframes, fit, lens, refine_distortion=False) or fit
+    without = centred_lens(lens.model, lens.fx, 0.0, keyframes.width, keyframes.height)
+    best = _adjusted(keyframes, fit, without, refine_distortion=False) or fit
     freed = _adjusted(keyframes, fit, lens, refine_distortion=True)
-    if freed is not None and freed.cost < DISTORTION_GAIN * best.cost:
+    if freed is not None and freed.cost < distortion_gain * best.cost:
         best = freed
     other = next((c for c in candidates if c.lens.model != lens.model), None)
     if other is not None and other.cost < FAMILY_DOUBT * candidates[0].cost:

@@ -30,7 +30,7 @@ from rssc.frontend.keyframes import (
     wide_pairs,
 )
 from rssc.frontend.lens_search import families_of, rank_lenses
-from rssc.frontend.mapping import choose_lens, map_keyframes, parallax, refine_readout
+from rssc.frontend.mapping import FINE_GAIN, ROUGH_GAIN, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.frontend.readout import rectified, rough_readout_ratio
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
@@ -71,6 +71,11 @@ class Start:
     """Points that the start was made from."""
     parallax_deg: float = float("nan")
     """Median over the points of the angle between their first and last line of sight, in degrees."""
+
+    @property
+    def pose_times(self) -> FloatArray:
+        """(f,) time of each pose in frame intervals."""
+        return np.arange(len(self.cam_from_world), dtype=np.float64) + 0.5 * self.readout_ratio
 
 
 def reconstruct(
@@ -127,11 +132,11 @@ def reconstruct(
     fit = map_keyframes(keyframes, candidates)
 
     report("adjusting", 0.65)
-    fit = choose_lens(keyframes, fit, candidates)
+    fit = choose_lens(keyframes, fit, candidates, ROUGH_GAIN)
     readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
     views = views_at(readout_ratio)
     keyframes = keyframes.moved(views)
-    fit = choose_lens(keyframes, fit, candidates)
+    fit = choose_lens(keyframes, fit, candidates, FINE_GAIN)
 
     report("locating frames", 0.95)
     poses = dict(fit.model.poses)
@@ -172,7 +177,7 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str]) -> Start:
         frame_names: File name of each frame; folders and suffixes do not matter.
     """
     path = Path(path)
-    lens, by_name = colmap.read_model(path)
+    lens, by_name, notes = colmap.read_model(path)
     stems = {Path(name).stem: pose for name, pose in by_name.items()}
     if len(stems) != len(by_name):
         raise InputError(f"the COLMAP model in {path} has several images of one name; expected those of one clip.")
@@ -182,8 +187,8 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str]) -> Start:
             f"the COLMAP model in {path} has {len(poses)} of the {len(frame_names)} frames; its images have names like "
             f"{next(iter(by_name), 'none')!r}, the frames like {frame_names[0]!r}. Run COLMAP on these frames."
         )
-    cam_from_world, registered, notes = _fill_gaps(poses, len(frame_names))
-    return Start(lens, cam_from_world, registered, notes, "given")
+    cam_from_world, registered, gaps = _fill_gaps(poses, len(frame_names))
+    return Start(lens, cam_from_world, registered, notes + gaps, "given")
 
 
 def _check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
