@@ -24,6 +24,8 @@ from rssc.model import Tracks
 from rssc.model.arrays import IntArray, float_array
 
 _SHEAR_EASE = 1.7
+# Standard deviation of predicted warps: they are those of a plane that faces the camera, and surfaces are not.
+_WARP_ERROR = 0.1
 
 
 def reference_observations(tracks: Tracks) -> IntArray:
@@ -74,8 +76,8 @@ def refine(
 
     def task(_: int, begin: int, end: int) -> None:
         registration.register_tracks(
-            images, offsets, references, tracks.frames, tracks.pixels, options.half_window, noise,
-            USUAL_LOOKS_CHANGE, max_shift, begin, end, states, qualities, outcomes, precisions,
+            images, offsets, references, tracks.frames, tracks.pixels, options.half_window,
+            _WARP_ERROR, noise, USUAL_LOOKS_CHANGE, max_shift, begin, end, states, qualities, outcomes, precisions,
         )  # fmt: skip
 
     run_chunks(task, balanced_chunks(offsets, 8 * thread_count()))

@@ -37,6 +37,8 @@ _FLOW_STOP = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 15, 0.03)
 _GUIDES = 5
 USUAL_LOOKS_CHANGE = 0.01
 """Variance of what surfaces change in looks, as a share of their own variance, before it is known."""
+# Standard deviation of the change of a warp from frame to frame.
+_WARP_CHANGE = 0.03
 # A registration may move this far from its start, in pixels.
 _MAX_SHIFT = 4.0
 # Deviations of an observation and of the shear per deviation of the smoothed residual times the patch's precision,
@@ -292,7 +294,17 @@ class _Tracker:
 
         def task(_: int, begin: int, end: int) -> None:
             registration.make_templates(
-                values, pixels, options.half_window, True, self._noise, self._looks, begin, end, new_rows, pulls, stats
+                values,
+                pixels,
+                options.half_window,
+                _WARP_CHANGE,
+                self._noise,
+                self._looks,
+                begin,
+                end,
+                new_rows,
+                pulls,
+                stats,
             )
 
         if len(free):

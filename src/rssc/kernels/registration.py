@@ -14,7 +14,7 @@ in memory, one row of eight per sample: [K (6), w T~ / sum w T~^2, w]. The warp 
 the step. White noise of deviation s in the samples moves the position by s |K_x|, which is the patch's precision.
 
 Some patches, a single straight corner for instance, leave part of A open, and the position drifts along with it. So
-A has a prior: it stays near its start A0, the warp of the frame before, to within WARP_CHANGE. With r the ratio of
+A has a prior: it stays near its start A0, such as the warp of the frame before, to within a given deviation. With r the ratio of
 the two weights that adds r to the diagonal of J' w J and the pull (J' w J + r)^-1 r (A0^-1 A - 1) to the step.
 
 Images are sampled as sum_k I_k b(x - k) with the cubic B-spline b and no prefilter. That smooths a little, the same
@@ -31,8 +31,6 @@ from rssc.kernels.jit import kernel
 # Why a registration ended.
 REGISTERED, OUTSIDE, DIVERGED = 0, 1, 2
 
-# Standard deviation of the change of a warp from frame to frame.
-WARP_CHANGE = 0.03
 # Neighbouring samples share noise, because sampling smooths: so many of them count as one.
 _SAMPLES_PER_VALUE = 2.9
 
@@ -86,7 +84,7 @@ def _inside(image, u, v, reach_u, reach_v):
 
 
 @kernel
-def make_template(image, u, v, half, warp_free, noise, looks, rows, pull):
+def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
     """Prepares the patch around a pixel.
 
     Args:
@@ -94,7 +92,7 @@ def make_template(image, u, v, half, warp_free, noise, looks, rows, pull):
         u: Column of the patch's centre.
         v: Row of the patch's centre.
         half: Half the width of the patch; it has (2 half + 1)^2 samples.
-        warp_free: Whether the 2x2 warp is estimated; if not, the position alone is.
+        warp_change: Standard deviation of the elements of the 2x2 warp from its start.
         noise: Standard deviation of the image's noise in grey values.
         looks: Variance of what surfaces change in looks from frame to frame, as a share of their own variance.
         rows: ((2 half + 1)^2, 8) float32, written: the rows described above.
@@ -111,7 +109,7 @@ def make_template(image, u, v, half, warp_free, noise, looks, rows, pull):
     for i in range(size + 2):
         for j in range(size + 2):
             patch[i, j] = _sample(image, np.float32(u + j - half - 1), np.float32(v + i - half - 1))
-    count = 6 if warp_free else 2
+    count = 6
     jacobian = np.zeros((size * size, 8))
     weights = np.empty(size * size)
     total = 0.0
@@ -156,7 +154,7 @@ def make_template(image, u, v, half, warp_free, noise, looks, rows, pull):
     for a in range(count):
         for b in range(a):
             normal[b, a] = normal[a, b]
-    ratio = (noise * noise + looks * variance) * squares * _SAMPLES_PER_VALUE / (WARP_CHANGE * WARP_CHANGE)
+    ratio = (noise * noise + looks * variance) * squares * _SAMPLES_PER_VALUE / (warp_change * warp_change)
     for a in range(count):
         normal[a, a] += ratio if a >= 2 else 1e-9 * normal[a, a] + 1e-12
     inverse = np.linalg.inv(normal)
@@ -303,11 +301,11 @@ def register(image, rows, pull, half, mean, variance, max_shift, state, samples,
 
 
 @kernel
-def make_templates(image, pixels, half, warp_free, noise, looks, begin, end, rows, pulls, stats):
+def make_templates(image, pixels, half, warp_change, noise, looks, begin, end, rows, pulls, stats):
     """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
-            image, pixels[i, 0], pixels[i, 1], half, warp_free, noise, looks, rows[i], pulls[i]
+            image, pixels[i, 0], pixels[i, 1], half, warp_change, noise, looks, rows[i], pulls[i]
         )
 
 
@@ -325,7 +323,7 @@ def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, 
 
 @kernel
 def register_tracks(
-    images, offsets, references, frames, pixels, half, noise, looks, max_shift, begin, end,
+    images, offsets, references, frames, pixels, half, warp_change, noise, looks, max_shift, begin, end,
     states, qualities, outcomes, precisions,
 ):  # fmt: skip
     """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
@@ -337,6 +335,7 @@ def register_tracks(
         frames: (m,) frame of each observation.
         pixels: (m, 2) pixel of each observation; only those of references are used.
         half: Half the width of a patch.
+        warp_change: Deviation of warps from their start, see `make_template`.
         noise: Standard deviation of the images' noise in grey values.
         looks: Change in looks, see `make_template`.
         max_shift: Observations may move this far from their start, in pixels.
@@ -354,7 +353,7 @@ def register_tracks(
             continue
         r = references[i]
         precisions[i], mean, variance = make_template(
-            images[frames[r]], pixels[r, 0], pixels[r, 1], half, True, noise, looks, rows, pull
+            images[frames[r]], pixels[r, 0], pixels[r, 1], half, warp_change, noise, looks, rows, pull
         )
         for k in range(offsets[i], offsets[i + 1]):
             if k == r or not precisions[i] < math.inf:
