@@ -73,7 +73,8 @@ class TrackingOptions:
     max_stretch: float = 2.5
     """A track ends where its patch is stretched or shrunk by more than this factor in any direction."""
     flow_error: float = 1.5
-    """A track ends where flow forward and backward differ by more than this, in pixels."""
+    """Where flow forward and backward differ by more than this, in pixels, a track is looked for where its neighbours
+    went."""
     neighbours: int = 10
     """Number of neighbours that a track is compared with."""
     supporters: int = 2

@@ -14,8 +14,9 @@ in memory, one row of eight per sample: [K (6), w T~ / sum w T~^2, w]. The warp 
 the step. White noise of deviation s in the samples moves the position by s |K_x|, which is the patch's precision.
 
 Some patches, a single straight corner for instance, leave part of A open, and the position drifts along with it. So
-A has a prior: it stays near its start A0, such as the warp of the frame before, to within a given deviation. With r the ratio of
-the two weights that adds r to the diagonal of J' w J and the pull (J' w J + r)^-1 r (A0^-1 A - 1) to the step.
+A has a prior: it stays near its start A0, such as the warp of the frame before, to within a given deviation. With r
+the ratio of the two weights that adds r to the diagonal of J' w J and the pull (J' w J + r)^-1 r (A0^-1 A - 1) to the
+step.
 
 Images are sampled as sum_k I_k b(x - k) with the cubic B-spline b and no prefilter. That smooths a little, the same
 at every sub-pixel position to about one percent at half the Nyquist frequency, where bilinear interpolation errs by
