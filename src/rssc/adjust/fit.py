@@ -26,7 +26,7 @@ def _linearise(controls, start, spacing, times, targets, residuals, jacobians, f
         k, s = spline.locate(times[i], start, spacing, len(controls))
         pose, d_controls, _ = spline.pose_with_jacobian(controls, w, k, s)
         residuals[i] = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
-        jacobians[i] = lie.se3_left_jacobian_inverse(residuals[i]) @ d_controls
+        jacobians[i] = lie.multiply(lie.se3_left_jacobian_inverse(residuals[i]), d_controls)
         first[i] = k
     return w, transports
 

@@ -12,14 +12,6 @@ from rssc.kernels.jit import kernel
 
 
 @kernel
-def _full_transport(transport):
-    full = np.zeros((6, 6))
-    full[:, :3] = transport
-    full[3:, 3:] = transport[:3]
-    return full
-
-
-@kernel
 def motion_prior_cost(increments, inverse_sigmas):
     cost = 0.0
     for k in range(1, len(increments) - 1):
@@ -35,17 +27,28 @@ def motion_prior_blocks(increments, transports, inverse_sigmas):
     normals = np.empty((count, 18, 18))
     gradients = np.empty((count, 18))
     jacobian = np.empty((6, 18))
+    residual = np.empty(6)
     for n in range(count):
         k = n + 1
-        before, after = _full_transport(transports[k]), _full_transport(transports[k + 1])
-        jacobian[:, :6] = before
-        jacobian[:, 6:12] = -before - after
-        jacobian[:, 12:] = after
-        residual = increments[k + 1] - increments[k]
-        for a in range(6):
-            jacobian[a] *= inverse_sigmas[a]
-            residual[a] *= inverse_sigmas[a]
-        transposed = np.ascontiguousarray(jacobian.T)
-        normals[n] = transposed @ jacobian
-        gradients[n] = transposed @ residual
+        for i in range(6):
+            scale = inverse_sigmas[i]
+            residual[i] = scale * (increments[k + 1, i] - increments[k, i])
+            for j in range(6):
+                # The transport is [[J, 0], [Q, J]], stored as its first three columns.
+                before, after = 0.0, 0.0
+                if j < 3:
+                    before, after = transports[k, i, j], transports[k + 1, i, j]
+                elif i >= 3:
+                    before, after = transports[k, i - 3, j - 3], transports[k + 1, i - 3, j - 3]
+                jacobian[i, j] = scale * before
+                jacobian[i, 6 + j] = -scale * (before + after)
+                jacobian[i, 12 + j] = scale * after
+        for a in range(18):
+            gradients[n, a] = 0.0
+            for i in range(6):
+                gradients[n, a] += jacobian[i, a] * residual[i]
+            for b in range(18):
+                normals[n, a, b] = 0.0
+                for i in range(6):
+                    normals[n, a, b] += jacobian[i, a] * jacobian[i, b]
     return normals, gradients

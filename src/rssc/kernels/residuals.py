@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rssc.kernels.interpolation import hermite, quadratic
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lens import PARAMETER_COUNT, project, project_with_jacobian
 from rssc.kernels.spline import SCRATCH, camera_point, locate, pose_row
 
@@ -81,13 +81,13 @@ def make_block():
     )
 
 
-@kernel
+@inlined
 def spline_first_pose(state, table, i):
     t = table.frame_times[i] + state.parameters[READOUT] * table.fractions[i]
     return locate(t, state.start, state.spacing, len(state.poses))
 
 
-@kernel
+@inlined
 def rectified_first_pose(state, table, i):
     if table.poses[i] >= 0:
         return table.poses[i], 0.0
@@ -95,7 +95,7 @@ def rectified_first_pose(state, table, i):
     return locate(t, state.start, state.spacing, len(state.poses))
 
 
-@kernel
+@inlined
 def reference_pixel(state, table, i):
     gamma = state.parameters[READOUT]
     if table.frame_times.shape[1] == 3:
@@ -105,7 +105,7 @@ def reference_pixel(state, table, i):
                    table.fractions[i], table.pixels[i])  # fmt: skip
 
 
-@kernel
+@inlined
 def free_camera_point(pose, x, y, z):
     return (
         pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
@@ -114,7 +114,7 @@ def free_camera_point(pose, x, y, z):
     )
 
 
-@kernel
+@inlined
 def spline_residual(state, table, i, point, block):
     """Residual (eu, ev) of one observation; NaN where the lens does not see the point."""
     k, s = spline_first_pose(state, table, i)
@@ -123,7 +123,7 @@ def spline_residual(state, table, i, point, block):
     return u - table.pixels[i, 0], v - table.pixels[i, 1]
 
 
-@kernel
+@inlined
 def rectified_residual(state, table, i, point, block):
     k, s = rectified_first_pose(state, table, i)
     if table.poses[i] >= 0:
@@ -135,7 +135,7 @@ def rectified_residual(state, table, i, point, block):
     return u - m_u, v - m_v
 
 
-@kernel
+@inlined
 def _spline_rows(state, k, px, py, pz, block, share):
     """Both rows of the pose, point and readout derivatives, the reading time moving by `share` per gamma."""
     for row in range(2):
@@ -145,7 +145,7 @@ def _spline_rows(state, k, px, py, pz, block, share):
         block.d_global[row, READOUT] = d_s * share / state.spacing
 
 
-@kernel
+@inlined
 def linearise_spline(state, table, i, point, block):
     """Residual and Jacobian of one observation: (eu, ev, first pose, pose count)."""
     k, s = spline_first_pose(state, table, i)
@@ -155,7 +155,7 @@ def linearise_spline(state, table, i, point, block):
     return u - table.pixels[i, 0], v - table.pixels[i, 1], k, 4
 
 
-@kernel
+@inlined
 def linearise_rectified(state, table, i, point, block):
     """Like `linearise_spline`, for a rectified residual."""
     k, s = rectified_first_pose(state, table, i)

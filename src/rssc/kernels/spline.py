@@ -24,11 +24,12 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lie import (
     adjoint,
     compose,
     inverse,
+    multiply,
     phi_functions,
     se3_exp,
     se3_left_jacobian,
@@ -41,7 +42,7 @@ from rssc.kernels.lie import (
 _J, _Q, _Y, _B, _DB, SCRATCH = 9, 18, 27, 30, 31, 32
 
 
-@kernel
+@inlined
 def basis(s):
     """B_1, B_2, B_3 and their derivatives in s."""
     s2 = s * s
@@ -55,7 +56,7 @@ def basis(s):
     )
 
 
-@kernel
+@inlined
 def locate(t, start, spacing, control_count):
     """Interval k and position s of a time; outside the valid interval s leaves [0, 1)."""
     x = (t - start) / spacing
@@ -72,8 +73,10 @@ def increments(controls):
     for k in range(1, n):
         back = inverse(controls[k - 1])
         w[k] = se3_log(compose(back, controls[k]))
-        full = se3_left_jacobian_inverse(w[k]) @ adjoint(back)
-        m[k] = full[:, :3]
+        full = multiply(se3_left_jacobian_inverse(w[k]), adjoint(back))
+        for i in range(6):
+            for j in range(3):
+                m[k, i, j] = full[i, j]
     return w, m
 
 
@@ -101,11 +104,13 @@ def pose_with_jacobian(controls, w, k, s):
         d_controls[i, i] = 1.0
     for m in range(3):
         ad = adjoint(prefix)
-        m_full = se3_left_jacobian_inverse(w[k + 1 + m]) @ adjoint(inverse(controls[k + m]))
-        d = b[m] * (ad @ se3_left_jacobian(b[m] * w[k + 1 + m]) @ m_full)
-        d_controls[:, 6 * m : 6 * m + 6] -= d
-        d_controls[:, 6 * m + 6 : 6 * m + 12] += d
-        d_s += b[3 + m] * (ad @ w[k + 1 + m])
+        transport = multiply(se3_left_jacobian_inverse(w[k + 1 + m]), adjoint(inverse(controls[k + m])))
+        d = multiply(multiply(ad, se3_left_jacobian(b[m] * w[k + 1 + m])), transport)
+        for i in range(6):
+            for j in range(6):
+                d_controls[i, 6 * m + j] -= b[m] * d[i, j]
+                d_controls[i, 6 * m + 6 + j] += b[m] * d[i, j]
+                d_s[i] += b[3 + m] * ad[i, j] * w[k + 1 + m, j]
         prefix = compose(prefix, se3_exp(b[m] * w[k + 1 + m]))
     return prefix, d_controls, d_s
 
@@ -128,11 +133,13 @@ def velocities_at(controls, start, spacing, times):
     out = np.empty((len(times), 6))
     for i in range(len(times)):
         k, s = locate(times[i], start, spacing, len(controls))
-        out[i] = pose_with_jacobian(controls, w, k, s)[2] / spacing
+        d_s = pose_with_jacobian(controls, w, k, s)[2]
+        for j in range(6):
+            out[i, j] = d_s[j] / spacing
     return out
 
 
-@kernel
+@inlined
 def camera_point(controls, w, k, s, x, y, z, scratch):
     """The world point (x, y, z) in camera coordinates; leaves in `scratch` (3, SCRATCH) what `pose_row` needs."""
     b1, b2, b3, db1, db2, db3 = basis(s)
@@ -183,7 +190,7 @@ def camera_point(controls, w, k, s, x, y, z, scratch):
     )
 
 
-@kernel
+@inlined
 def pose_row(controls, w, transport, k, px, py, pz, j0, j1, j2, scratch, d_pose, d_point, row):
     """Carries the row j = d(residual)/d(camera point) to the four controls, the world point and s.
 
