@@ -94,7 +94,9 @@ class Reducer:
         """Normal equations at a state, points eliminated, damping and datum added."""
         problem = self.problem
         support, sparse_pattern, width = self._support(state)
-        work = np.diff(support.offsets) ** 2 + 40 * np.diff(problem.spline.offsets)
+        residual_counts = np.diff(problem.spline.offsets) + np.diff(problem.rectified.offsets)
+        # Measured: linearising one residual takes as long as eliminating 180 pairs of poses.
+        work = np.diff(support.offsets) ** 2 + 180 * residual_counts
         chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work)]), thread_count())
         parts = self._reduced_buffers(len(state.poses), width, sparse_pattern, len(chunks))
         elimination = self._elimination_buffers(support)
@@ -113,10 +115,9 @@ class Reducer:
                     np.add(total, share, out=total)
             reduced.totals[0] += other.totals[0]
             reduced.totals[1] = max(reduced.totals[1], other.totals[1])
+        kernels.spread_intervals(reduced, 4 if state.spacing > 0 else 1)
         reduced.rhs_pose[:] += reduced.gradient_pose
         reduced.rhs_global[:] += reduced.gradient_global
-        corner = reduced.corner
-        corner += np.triu(corner, 1).T
         self._add_priors(state, reduced)
         diagonal = self._damp(state, reduced, damping)
         return Linearisation(support, elimination, reduced, chunks, damping, diagonal, float(reduced.totals[0]))
@@ -163,6 +164,7 @@ class Reducer:
                 blocks=np.zeros((len(columns), 6, 6)),
                 block_offsets=offsets,
                 block_columns=columns,
+                intervals=np.zeros((pose_count, kernels.LAST, kernels.LAST + 1)),
                 border=np.zeros((GLOBAL_COUNT, rows)),
                 corner=np.zeros((GLOBAL_COUNT, GLOBAL_COUNT)),
                 rhs_pose=np.zeros(rows),
@@ -170,7 +172,6 @@ class Reducer:
                 gradient_pose=np.zeros(rows),
                 gradient_global=np.zeros(GLOBAL_COUNT),
                 diagonal_pose=np.zeros(rows),
-                diagonal_global=np.zeros(GLOBAL_COUNT),
                 totals=np.zeros(2),
             )
             for _ in range(chunk_count)

@@ -11,7 +11,9 @@ With pose steps d, global steps g (lens and readout) and point steps p, one poin
 
 U is nonzero between poses that one residual shares, Y^T Y between poses that see the point. For a video both lie in
 a band along the diagonal. No Jacobian is kept: the residuals of one point are linearised into a small scratch,
-added, and forgotten. What stays per point is Y, F, L and z, for the way back.
+added, and forgotten. U, E, C and b gather in one small matrix for each interval of the spline, whose fixed size the
+compiler unrolls, and are spread over S, border and gradient at the end. What stays per point is Y, F, L and z, for the
+way back.
 
 Work once per problem: none. Once per linearisation: `support`. Once per damping value: `accumulate`,
 `back_substitute`; `cost` once per trial. Each runs on a range of points and releases the GIL; a chunk adds to its
@@ -41,6 +43,11 @@ from rssc.kernels.residuals import (
 from rssc.kernels.robust import loss
 
 
+# Columns of the small matrices: four poses, lens and readout, and last the residual.
+POSE_COLUMNS = 6 * MAX_POSES
+LAST = POSE_COLUMNS + GLOBAL_COUNT
+
+
 class Support(NamedTuple):
     """The sorted poses that each point touches."""
 
@@ -55,6 +62,7 @@ class Reduced(NamedTuple):
     blocks: np.ndarray  # (nonzero blocks, 6, 6)
     block_offsets: np.ndarray  # (n + 1,)
     block_columns: np.ndarray  # (nonzero blocks,)
+    intervals: np.ndarray  # (n, 33, 34) normal matrix and gradient of the residuals that begin at each pose
     border: np.ndarray  # (9, 6 n), transposed so that inner loops run along it
     corner: np.ndarray  # (9, 9)
     rhs_pose: np.ndarray  # (6 n,)
@@ -62,7 +70,6 @@ class Reduced(NamedTuple):
     gradient_pose: np.ndarray  # (6 n,) before the elimination
     gradient_global: np.ndarray  # (9,)
     diagonal_pose: np.ndarray  # (6 n,) of U
-    diagonal_global: np.ndarray  # (9,)
     totals: np.ndarray  # (2,) cost, largest point gradient
 
 
@@ -126,29 +133,6 @@ def _find(values, begin, end, value):
         else:
             end = middle
     return begin
-
-
-@kernel
-def _add_gram(reduced, first, count, d_pose, weighted):
-    """U += d_pose^T weighted, for consecutive poses."""
-    size = 6 * count
-    if len(reduced.band) > 0:
-        for a in range(size):
-            x, y = weighted[0, a], weighted[1, a]
-            row = reduced.band[6 * first + a, : size - a]
-            c0, c1 = d_pose[0, a:size], d_pose[1, a:size]
-            for b in range(size - a):
-                row[b] += x * c0[b] + y * c1[b]
-        return
-    for m in range(count):
-        end = reduced.block_offsets[first + m + 1]
-        for n in range(m, count):
-            at = _find(reduced.block_columns, reduced.block_offsets[first + m], end, first + n)
-            block = reduced.blocks[at]
-            for a in range(6):
-                x, y = weighted[0, 6 * m + a], weighted[1, 6 * m + a]
-                for b in range(6):
-                    block[a, b] += x * d_pose[0, 6 * n + b] + y * d_pose[1, 6 * n + b]
 
 
 @kernel
@@ -244,7 +228,8 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
     v = np.zeros((3, 3))
     b_point = np.zeros(3)
     g = np.zeros((3, GLOBAL_COUNT))
-    weighted = np.zeros((2, 6 * MAX_POSES))
+    row = np.zeros((2, LAST + 1))
+    share = np.zeros((3, LAST + 1))
     cost = 0.0
     steepest = 0.0
     for p in range(begin, end):
@@ -270,39 +255,32 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
             value, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
             cost += importance * value
             weight *= importance * slope
-            d_pose, d_point, d_global = block.d_pose, block.d_point, block.d_global
+            d_point = block.d_point
             size = 6 * count
             for a in range(size):
-                weighted[0, a], weighted[1, a] = weight * d_pose[0, a], weight * d_pose[1, a]
-            _add_gram(reduced, k, count, d_pose, weighted)
-            gradient = reduced.gradient_pose[6 * k : 6 * k + size]
-            diagonal = reduced.diagonal_pose[6 * k : 6 * k + size]
-            for a in range(size):
-                gradient[a] += weighted[0, a] * eu + weighted[1, a] * ev
-                diagonal[a] += weighted[0, a] * d_pose[0, a] + weighted[1, a] * d_pose[1, a]
-            for b in range(GLOBAL_COUNT):
-                x, y = d_global[0, b], d_global[1, b]
-                border = reduced.border[b, 6 * k : 6 * k + size]
-                for a in range(size):
-                    border[a] += weighted[0, a] * x + weighted[1, a] * y
-            local = 6 * _find(poses, 0, len(poses), k)
-            for b in range(3):
-                x, y = d_point[0, b], d_point[1, b]
-                target = w[b, local : local + size]
-                for a in range(size):
-                    target[a] += weighted[0, a] * x + weighted[1, a] * y
+                row[0, a], row[1, a] = block.d_pose[0, a], block.d_pose[1, a]
             for a in range(GLOBAL_COUNT):
-                x, y = weight * d_global[0, a], weight * d_global[1, a]
-                reduced.gradient_global[a] += x * eu + y * ev
-                for b in range(a, GLOBAL_COUNT):
-                    reduced.corner[a, b] += x * d_global[0, b] + y * d_global[1, b]
-                for b in range(3):
-                    g[b, a] += x * d_point[0, b] + y * d_point[1, b]
+                row[0, POSE_COLUMNS + a], row[1, POSE_COLUMNS + a] = block.d_global[0, a], block.d_global[1, a]
+            row[0, LAST], row[1, LAST] = eu, ev
+            gram = reduced.intervals[k]
+            for a in range(LAST):
+                x, y = weight * row[0, a], weight * row[1, a]
+                for b in range(LAST + 1):
+                    gram[a, b] += x * row[0, b] + y * row[1, b]
             for a in range(3):
                 x, y = weight * d_point[0, a], weight * d_point[1, a]
-                b_point[a] += x * eu + y * ev
+                for b in range(LAST + 1):
+                    share[a, b] = x * row[0, b] + y * row[1, b]
                 for b in range(a + 1):
                     v[a, b] += x * d_point[0, b] + y * d_point[1, b]
+            local = 6 * _find(poses, 0, len(poses), k)
+            for a in range(3):
+                target = w[a, local : local + size]
+                for b in range(size):
+                    target[b] += share[a, b]
+                for b in range(GLOBAL_COUNT):
+                    g[a, b] += share[a, POSE_COLUMNS + b]
+                b_point[a] += share[a, LAST]
         factor = elimination.factor[p]
         z = elimination.z[p]
         if not elimination.free[p] or not _factor(v, damping, factor):
@@ -320,11 +298,40 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
         for a in range(GLOBAL_COUNT):
             y0, y1, y2 = g[0, a], g[1, a], g[2, a]
             reduced.rhs_global[a] -= y0 * z[0] + y1 * z[1] + y2 * z[2]
-            for b in range(a, GLOBAL_COUNT):
+            for b in range(GLOBAL_COUNT):
                 reduced.corner[a, b] -= y0 * g[0, b] + y1 * g[1, b] + y2 * g[2, b]
         elimination.coupling_global[p] = g
     reduced.totals[0] += cost
     reduced.totals[1] = max(reduced.totals[1], steepest)
+
+
+@kernel
+def spread_intervals(reduced, pose_count):
+    """Adds the gathered intervals, which span `pose_count` poses each, to the system."""
+    size = 6 * pose_count
+    for k in range(len(reduced.intervals) - pose_count + 1):
+        gram = reduced.intervals[k]
+        for a in range(GLOBAL_COUNT):
+            reduced.gradient_global[a] += gram[POSE_COLUMNS + a, LAST]
+            for b in range(GLOBAL_COUNT):
+                reduced.corner[a, b] += gram[POSE_COLUMNS + a, POSE_COLUMNS + b]
+        for a in range(size):
+            at = 6 * k + a
+            reduced.diagonal_pose[at] += gram[a, a]
+            reduced.gradient_pose[at] += gram[a, LAST]
+            for b in range(GLOBAL_COUNT):
+                reduced.border[b, at] += gram[a, POSE_COLUMNS + b]
+            if len(reduced.band) > 0:
+                for b in range(a, size):
+                    reduced.band[at, b - a] += gram[a, b]
+        if len(reduced.band) == 0:
+            for m in range(pose_count):
+                at, end = reduced.block_offsets[k + m], reduced.block_offsets[k + m + 1]
+                for n in range(m, pose_count):
+                    block = reduced.blocks[_find(reduced.block_columns, at, end, k + n)]
+                    for a in range(6):
+                        for b in range(6):
+                            block[a, b] += gram[6 * m + a, 6 * n + b]
 
 
 @kernel
