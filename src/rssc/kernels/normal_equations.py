@@ -42,7 +42,6 @@ from rssc.kernels.residuals import (
 )
 from rssc.kernels.robust import loss
 
-
 # Columns of the small matrices: four poses, lens and readout, and last the residual.
 POSE_COLUMNS = 6 * MAX_POSES
 LAST = POSE_COLUMNS + GLOBAL_COUNT
