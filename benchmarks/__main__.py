@@ -8,6 +8,7 @@ NAMES = {
     "honesty": "errors of te against its covariance over simulated scenes",
     "solver": "time per iteration, memory and growth with the number of frames",
     "tracks": "errors of the tracks against the truth of rendered clips",
+    "real": "the two real clips against their laboratory values",
     "rendered": "accuracy of the whole pipeline on rendered clips",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
 }

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
@@ -33,6 +34,8 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--noise", type=float, default=0.5, help="standard deviation in pixels")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
+    # One thread per process: the scenes themselves run side by side.
+    os.environ["RSSC_THREADS"] = "1"
     task = partial(one_scene, frame_count=options.frames, point_count=options.points, noise=options.noise)
     with ProcessPoolExecutor(options.jobs) as pool:
         errors = np.array(list(pool.map(task, range(options.scenes))))

@@ -10,10 +10,10 @@ import rssc
 from benchmarks import golden
 from rssc.adjust import METHODS, AdjustOptions, Prior
 from rssc.adjust.bundle import compute_residuals
-from rssc.adjust.problem import build_problem, with_spline
+from rssc.adjust.problem import build_problem, link_neighbours, with_spline
 from rssc.errors import InputError
 from rssc.kernels import lie
-from rssc.model import Camera, Lens, Scene, Shutter, Tracks
+from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks
 from rssc.simulation.scenes import simulate_scene
 
 
@@ -74,8 +74,10 @@ def test_same_optimum_as_scipy():
         return np.concatenate([data.reshape(-1), problem.prior_matrix @ state.parameters - problem.prior_values])
 
     size = problem.free_globals.sum() + pose_count + 3 * len(start.points)
-    oracle = least_squares(residual, np.zeros(size), method="trf", xtol=1e-14, ftol=1e-14, gtol=1e-12, max_nfev=200)
-    ours = rssc.adjust(simulated.scene, "te", priors=priors, max_iterations=300, cost_tolerance=1e-13)
+    oracle = least_squares(residual, np.zeros(size), jac="3-point", xtol=1e-15, ftol=1e-15, gtol=1e-13, max_nfev=300)
+    ours = rssc.adjust(
+        simulated.scene, "te", priors=priors, max_iterations=500, cost_tolerance=1e-16, step_tolerance=1e-13
+    )
     assert ours.summary.cost == pytest.approx(2 * oracle.cost, rel=1e-6)
     np.testing.assert_allclose(
         parameters(ours.scene), state_of(oracle.x).parameters[problem.parameter_indices], rtol=1e-4
@@ -151,6 +153,16 @@ def test_variable_frame_times():
     np.testing.assert_allclose(found, parameters(simulated.truth), rtol=0.01, atol=0.02)
 
 
+@pytest.mark.parametrize("method", ["ceq", "dph"])
+def test_nothing_is_interpolated_across_a_gap_in_time(method):
+    scene = simulate_scene(12, frame_count=12, point_count=60).scene
+    times = np.arange(12.0) + np.where(np.arange(12) >= 6, 40.0, 0.0)
+    gap = replace(scene, frame_times=times)
+    neighbours, _ = link_neighbours(gap, METHODS[method], AdjustOptions(method=method))
+    assert len(neighbours) > 0
+    assert not np.any((neighbours.node_frames[:, 0] < 6) & (neighbours.node_frames[:, -1] >= 6))
+
+
 def make_scene(**changes):
     values = {
         "tracks": Tracks(6, 2, [0, 1, 2, 3, 4, 5] * 2, [0] * 6 + [1] * 6, np.full((12, 2), 50.0)),
@@ -162,6 +174,11 @@ def make_scene(**changes):
     return Scene(
         Camera(100, 100, Lens("pinhole", 100, 100, 50, 50), Shutter(0.5)), values["tracks"], values["points"], poses
     )
+
+
+def with_neighbours(method, node_frames):
+    neighbours = Neighbours([1], [0], [node_frames], np.ones((1, 3, 2)))
+    return rssc.adjust(replace(make_scene(), neighbours=neighbours), method)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +198,10 @@ def make_scene(**changes):
         (lambda: rssc.adjust(make_scene(), "xx"), "expected one of te"),
         (lambda: rssc.adjust(make_scene(), fixed=("k9",)), "cannot fix 'k9'"),
         (lambda: rssc.adjust(make_scene(), knot_spacing=-1), "knot spacing is -1"),
+        (lambda: rssc.adjust(make_scene(), loss="huber", loss_scale=-1), "loss scale is -1"),
+        (lambda: rssc.adjust(make_scene(), "ceq", motion_prior=(1, 1)), "no spline"),
+        (lambda: with_neighbours("ceq", [0, 1, 9]), r"node_frames\[0, 2\] is 9"),
+        (lambda: with_neighbours("ceh", [0, 1, 2]), "needs 4 positions"),
     ],
 )  # fmt: skip
 def test_bad_input_is_an_error_that_names_value_and_remedy(make, message):

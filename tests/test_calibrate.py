@@ -59,6 +59,17 @@ def test_methods_of_the_paper_run_as_they_are(folder):
     assert calibration.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.02)
 
 
+def test_dropped_frames_leave_gaps_that_do_no_harm(folder, tmp_path):
+    kept = [path for i, path in enumerate(sorted(folder.glob("*.png"))) if i not in (8, 17, 18)]
+    for path in kept:
+        nanoseconds = 1_700_000_000_000_000_000 + round(int(path.stem[5:]) * 1e9 / 30)
+        (tmp_path / f"{nanoseconds}.png").write_bytes(path.read_bytes())
+    calibration = rssc.calibrate(tmp_path, lens="opencv")
+    assert calibration.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.01)
+    assert calibration.frame_interval_s == pytest.approx(1 / 30, rel=1e-6)
+    assert any("gap" in note for note in calibration.notes)
+
+
 def command(*arguments):
     line = [sys.executable, "-m", "rssc.cli", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ cam0:
 cam1:
   camera_model: pinhole
   intrinsics: [739.0, 739.1, 625.0, 517.0]
+  resolution: [1280, 1024]
   distortion_model: equidistant
   distortion_coeffs: [0.01, 0.006, -0.008, 0.005]
 """
@@ -24,9 +25,10 @@ cam1:
 def test_kalibr(tmp_path):
     path = tmp_path / "camchain.yaml"
     path.write_text(CAMCHAIN)
-    lens = read_lens(f"{path}:cam1")
+    lens, size = read_lens(f"{path}:cam1")
+    assert size == (1280, 1024)
     assert (lens.model, lens.fx, lens.distortion[2]) == ("fisheye", 739.0, -0.008)
-    assert read_lens(f"{path}:cam0").model == "opencv"
+    assert read_lens(f"{path}:cam0")[0].model == "opencv"
     with pytest.raises(InputError, match="say which"):
         read_lens(str(path))
     with pytest.raises(InputError, match="no camera cam7"):
@@ -39,12 +41,20 @@ def test_opencv_yaml(tmp_path):
     storage.write("camera_matrix", np.array([[700.0, 0, 320], [0, 701, 240], [0, 0, 1]]))
     storage.write("distortion_coefficients", np.array([[0.1, 0.01, 0.001, 0.002, 0.0]]))
     storage.release()
-    lens = read_lens(str(path))
+    lens, size = read_lens(str(path))
+    assert size is None
     assert (lens.model, lens.fy, lens.distortion) == ("opencv", 701.0, (0.1, 0.01, 0.001, 0.002))
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("a: [1, 2", "not YAML"), ("a: 1", "no camera with intrinsics"), (None, "does not exist")]
+    ("content", "message"),
+    [
+        ("%YAML:1.0\n---\na: [1,", "cannot|can read|camera_matrix"),
+        ("cam0:\n  intrinsics: [1, 2]", "not four numbers"),
+        ("a: [1, 2", "not YAML"),
+        ("a: 1", "no camera with intrinsics"),
+        (None, "does not exist"),
+    ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
     path = tmp_path / "x.yaml"

@@ -16,11 +16,13 @@ from rssc.adjust.estimate import Estimate, estimate, start_scene
 from rssc.adjust.fit import fit_trajectory
 from rssc.adjust.methods import METHODS
 from rssc.adjust.prediction import predict_observations
-from rssc.errors import InputError
+from rssc.adjust.problem import readout_interval
+from rssc.errors import InputError, NotCalibratableError
 from rssc.model.calibration import Calibration
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
 from rssc.verdict import judge
 
 Progress = Callable[[str, float], None]
@@ -44,6 +46,8 @@ class CalibrateOptions:
     """Folder of a COLMAP model to start from."""
 
     def __post_init__(self) -> None:
+        if self.frames is not None and (isinstance(self.frames, str) or len(self.frames) != 2):
+            raise InputError(f"frames are {self.frames!r}; expected a pair (first, one past the last).")
         if self.lens != "auto" and self.lens not in LENS_MODELS:
             raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
         if self.method != "auto" and self.method not in METHODS:
@@ -74,26 +78,28 @@ def calibrate(source: Path | str, *, progress: Progress = lambda stage, share: N
         progress: Called with the name of the stage and the share of it that is done.
         **options: Fields of `CalibrateOptions`.
     """
+    from rssc.frontend.lens_files import read_lens
     from rssc.frontend.reconstruction import read_colmap_model, reconstruct
     from rssc.frontend.tracking import track
     from rssc.frontend.video import read_footage
 
     settings = CalibrateOptions(**options)
     stage = Stages(progress)
-    sensor = read_undistortion(settings.undistorted_from)
+    sensor, sensor_size = read_lens(settings.undistorted_from) if settings.undistorted_from else (None, None)
     with stage("reading") as report:
         footage = read_footage(
             Path(source), fps=settings.fps, frames=settings.frames, progress=lambda done, all_: report(done / all_)
         )
+    _check_size(settings, sensor_size, footage)
     with stage("tracking") as report:
         tracks = track(footage.images, progress=lambda done, all_: report(done / all_))
     with stage("reconstructing") as report:
         if settings.init is not None:
-            start = read_colmap_model(settings.init, footage.names)
+            start = read_colmap_model(settings.init, footage.names, footage.frame_times)
         else:
             start = reconstruct(
                 tracks, footage.width, footage.height, lens=_family(settings.lens),
-                row_fractions=sensor_fractions(tracks, footage.width, footage.height, sensor),
+                row_fractions=_row_fractions(tracks, footage, sensor), frame_times=footage.frame_times,
                 progress=lambda _, share: report(share),
             )  # fmt: skip
     with stage("estimating") as report:
@@ -101,10 +107,9 @@ def calibrate(source: Path | str, *, progress: Progress = lambda stage, share: N
         scene = start_scene(camera, tracks, footage.frame_times, _trajectory(start, footage.frame_times))
         first = estimate(scene, lens=settings.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
     with stage("refining"):
-        scene = _refined(footage.images, replace(first.adjustment.scene, neighbours=None))
+        scene = _refined(footage.images, first.adjustment.scene)
     with stage("solving") as report:
-        method = "te" if settings.method == "auto" else settings.method
-        final = estimate(scene, lens=settings.lens, method=method, rough=False, report=lambda _, share: report(share))
+        final = estimate(scene, method=settings.method, rough=False, report=lambda _, share: report(share))
     return _calibration(replace(final, lenses=first.lenses), footage, start, settings, stage.seconds)
 
 
@@ -112,12 +117,10 @@ def _family(lens: str) -> str | None:
     return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
 
 
-def _trajectory(start: Any, frame_times: np.ndarray):
+def _trajectory(start: Any, frame_times: np.ndarray) -> Trajectory:
     """A spline through the poses of the start, which are those of the middle row."""
-    first, last = float(frame_times[0]), float(frame_times[-1])
-    begin = first if start.readout_ratio >= 0 else first - 1.0
-    times = frame_times + start.readout_ratio / 2
-    return fit_trajectory(times, start.cam_from_world, begin, begin + last - first + 1.0, 1.0)
+    begin, end = readout_interval(frame_times, start.readout_ratio)
+    return fit_trajectory(frame_times + start.readout_ratio / 2, start.cam_from_world, begin, end, 1.0)
 
 
 def _refined(images: np.ndarray, scene: Scene) -> Scene:
@@ -127,23 +130,36 @@ def _refined(images: np.ndarray, scene: Scene) -> Scene:
     pixels, warps = predict_observations(scene, reference_observations(scene.tracks))
     tracks = refine(images, scene.tracks, pixels, warps)
     keep = tracks.lengths >= 3
+    if not keep.any():
+        raise NotCalibratableError("no track could be found again after the first solve; film with less blur.")
     return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
 
 
-def sensor_fractions(tracks: Tracks, width: int, height: int, sensor: Lens | None) -> np.ndarray | None:
+def _row_fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> np.ndarray | None:
     """(m,) row fractions on the sensor, where the images were undistorted."""
     if sensor is None:
         return None
-    return Camera(width, height, sensor, Shutter(0.0), sensor).row_fraction(tracks.pixels)
+    return Camera(footage.width, footage.height, sensor, Shutter(0.0), sensor).row_fraction(tracks.pixels)
 
 
-def read_undistortion(text: str | None) -> Lens | None:
-    """The lens behind `--undistorted-from FILE[:CAM]`."""
-    if text is None:
-        return None
-    from rssc.frontend.lens_files import read_lens
+def _check_size(settings: CalibrateOptions, size: tuple[int, int] | None, footage: Any) -> None:
+    if size is not None and size != (footage.width, footage.height):
+        raise InputError(
+            f"{settings.undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
+            f"{footage.height}. Give the calibration of this image size."
+        )
 
-    return read_lens(text)
+
+def _lens_notes(settings: CalibrateOptions) -> tuple[str, ...]:
+    if settings.undistorted_from is None:
+        return ()
+    return ("the lens is that of the undistorted images; the readout is that of the sensor's rows.",)
+
+
+def _finite(covariance: np.ndarray) -> np.ndarray:
+    """JSON has no infinity: an unknown variance becomes a huge one, its covariances zero."""
+    known = np.isfinite(np.diag(covariance))
+    return np.where(np.outer(known, known), np.nan_to_num(covariance), np.diag(np.where(known, 0.0, 1e18)))
 
 
 def _calibration(
@@ -157,7 +173,7 @@ def _calibration(
         frame_interval_s=footage.frame_interval_s,
         parameters=final.covariance.parameters,
         # JSON has no infinity; a variance this large says the same.
-        covariance=np.nan_to_num(final.covariance.matrix, nan=0.0, posinf=1e18, neginf=-1e18),
+        covariance=_finite(final.covariance.matrix),
         status=status,
         reasons=reasons,
         method=settings.method if settings.method != "auto" else "te",
@@ -170,7 +186,7 @@ def _calibration(
             "iterations": len(adjustment.summary.iterations),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
         },
-        notes=(*footage.notes, *start.notes),
+        notes=(*footage.notes, *start.notes, *_lens_notes(settings)),
         scene=scene,
         times_s=footage.times_s,
     )

@@ -4,6 +4,7 @@ Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
 """
 
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,21 +30,28 @@ class Demo:
     def run(self, console: Console) -> int:
         from rssc.calibrate import calibrate
         from rssc.model import Lens
-        from rssc.outputs.files import prepare_folder, write_results
+        from rssc.model.files import make_folder
+        from rssc.outputs.files import write_results
         from rssc.outputs.terminal import print_calibration, stage_progress
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 
-        folder = prepare_folder(self.output)
+        began = time.perf_counter()
+        folder = make_folder(self.output)
+        video = folder / "clip" / VIDEO_NAME
         lens = Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03))
         clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
-        console.print(f"A room is filmed by a hand-held rolling-shutter camera, into {folder / VIDEO_NAME}.")
+        console.print(f"A room is filmed by a hand-held rolling-shutter camera, into {video}.", markup=False)
         with stage_progress(console) as progress:
-            write_clip(clip, folder, video=True, progress=lambda done, total: progress("rendering", done / total))
-            calibration = calibrate(folder / VIDEO_NAME, progress=progress)
+            write_clip(clip, video.parent, video=True, progress=lambda done, total: progress("rendering", done / total))
+            calibration = calibrate(video, progress=progress)
         write_results(calibration, folder)
         print_calibration(console, calibration, clip.camera)
-        console.print(f"Everything is in {folder}. Now your own video: rssc calibrate VIDEO -o OUT")
+        console.print(
+            f"{time.perf_counter() - began:.0f} s; the clip with its truth is in {video.parent}, the calibration in "
+            f"{folder}.\nNow your own video: rssc calibrate VIDEO -o OUT",
+            markup=False,
+        )
         return _exit_code(calibration)
 
 
@@ -64,7 +72,7 @@ class Calibrate:
     lens: Literal["auto", "pinhole", "radial", "opencv", "fisheye"] = "auto"
     """Lens model; auto chooses by evidence."""
     method: Literal["auto", "te", "ceq", "ceh", "dpq", "dph"] = "auto"
-    """auto is our best estimator; the others are the methods of the paper."""
+    """auto is our best estimator; the others are the methods of the paper as it has them (one knot a frame)."""
     frames: str | None = None
     """A:B, the first frame and one past the last; the most informative stretch of a long video where not given."""
     undistorted_from: str | None = None
@@ -74,13 +82,14 @@ class Calibrate:
 
     def run(self, console: Console) -> int:
         from rssc.calibrate import calibrate
-        from rssc.outputs.files import prepare_folder, write_results
+        from rssc.model.files import make_folder
+        from rssc.outputs.files import write_results
         from rssc.outputs.terminal import print_calibration, stage_progress
 
         frames = parse_frames(self.frames)
         if not self.source.exists():
             raise InputError(f"{self.source} does not exist; give a video file or a folder of images.")
-        folder = prepare_folder(self.output)
+        folder = make_folder(self.output)
         with stage_progress(console) as progress:
             calibration = calibrate(
                 self.source, progress=progress, fps=self.fps, lens=self.lens, method=self.method, frames=frames,
@@ -88,7 +97,7 @@ class Calibrate:
             )  # fmt: skip
         write_results(calibration, folder)
         print_calibration(console, calibration)
-        console.print(f"Written to {folder}: calibration.json, trajectory.tum, points.ply")
+        console.print(f"Written to {folder}: calibration.json, trajectory.tum, points.ply", markup=False)
         return _exit_code(calibration)
 
 
@@ -117,12 +126,12 @@ class Simulate:
     """PNG frames instead of an H.264 video."""
 
     def run(self, console: Console) -> int:
-        from rssc.outputs.files import prepare_folder
+        from rssc.model.files import make_folder
         from rssc.outputs.terminal import stage_progress
         from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
         from rssc.simulation.clip_files import write_clip
 
-        folder = prepare_folder(self.output)
+        folder = make_folder(self.output)
         clip = render_clip(
             ClipOptions(
                 self.width, self.height, self.frames, self.fps, typical_lens(self.lens, self.width, self.height),
@@ -134,7 +143,7 @@ class Simulate:
             write_clip(
                 clip, folder, video=not self.images, progress=lambda done, total: progress("rendering", done / total)
             )
-        console.print(f"Written to {folder}: {len(clip)} frames, truth.json, trajectory.tum")
+        console.print(f"Written to {folder}: {len(clip)} frames, truth.json, trajectory.tum", markup=False)
         return 0
 
 
@@ -165,10 +174,15 @@ def main() -> None:
     try:
         sys.exit(command.run(Console()))
     except RsscError as error:
-        Console(stderr=True).print(f"rssc: {error}", highlight=False, soft_wrap=True, markup=False)
-        sys.exit(error.exit_code)
+        message, code = str(error), error.exit_code
+    except MemoryError:
+        message, code = "not enough memory for these frames; choose fewer with --frames A:B.", 2
+    except OSError as error:
+        message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
         sys.exit(130)
+    Console(stderr=True).print(f"rssc: {message}", highlight=False, soft_wrap=True, markup=False)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ def judge(estimate: Estimate, registered: np.ndarray) -> tuple[Status, tuple[str
         weak.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
     shifts = [
         abs(knot.adjustment.scene.camera.shutter.readout_ratio - camera.shutter.readout_ratio)
-        for knot in estimate.knots[1:]
+        for knot in estimate.knots[1:]  # the first is the answer itself
         if knot.adjustment.options.knot_spacing <= 0.8
     ]
     if shifts and max(shifts) > max(_MAX_KNOT_SHIFT, 3 * readout):
         weak.append(f"the readout ratio moves by {max(shifts):.3f} with the smoothness assumed of the motion")
-    if not adjustment.summary.converged and adjustment.summary.status != "iteration_limit":
+    if not adjustment.summary.converged:
         weak.append(f"the solver stopped early: {adjustment.summary.reason}")
     if registered.mean() < 0.8:
         weak.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")

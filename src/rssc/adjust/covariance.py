@@ -41,8 +41,11 @@ def estimate_covariance(
         information = global_information(problem, reducer.linearise(state, 0.0))
     except SingularError:
         return Covariance(names, np.diag(np.full(len(names), np.inf)))
+    # The noise of the data scales what the data say, not what the priors say.
+    prior = problem.prior_matrix[:, problem.free_globals]
+    information = (information - prior.T @ prior) / factor + prior.T @ prior
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
     # A direction without information has an infinite variance, not a negative one.
     inverse = (vectors / np.maximum(values, 1e-15)) @ vectors.T
-    return Covariance(names, factor * inverse * np.outer(scale, scale))
+    return Covariance(names, inverse * np.outer(scale, scale))

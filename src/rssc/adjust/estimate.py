@@ -20,7 +20,8 @@ from rssc.adjust.covariance import Covariance
 from rssc.adjust.lens_fit import convert_lens
 from rssc.adjust.options import Prior
 from rssc.adjust.robust import noise_level
-from rssc.adjust.triangulate import triangulate
+from rssc.adjust.triangulate import sees, triangulate
+from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import LENS_MODELS, Camera
 from rssc.model.scene import Scene
@@ -32,6 +33,7 @@ _OUTLIER_SIGMAS = 5.0
 _KEPT_SHARE = 0.7
 _MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
 _ROUGH_TRACKS_PER_FRAME = 150
+_MIN_POINTS = 20
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
 
@@ -65,7 +67,7 @@ def estimate(
     scene: Scene,
     *,
     lens: str = "auto",
-    method: str = "te",
+    method: str = "auto",
     knot_spacings: tuple[float, ...] = KNOT_SPACINGS,
     rough: bool = True,
     report: Report = lambda step, share: None,
@@ -75,7 +77,7 @@ def estimate(
     Args:
         scene: With a trajectory to start from. Its points are triangulated again.
         lens: A lens model, or "auto" to choose one by evidence.
-        method: te, or a method of the paper for the last solve.
+        method: "auto", or a method of the paper for the last solve, with the paper's options.
         knot_spacings: To choose from, coarse to fine, in frames.
         rough: Begin with a share of the tracks; not needed where the scene is already close.
         report: Called with what is being done and the share that is done.
@@ -90,34 +92,38 @@ def estimate(
         scene = _with_solution(scene, lenses[0].adjustment.scene)
     report("all tracks", 0.4)
     full = robust_adjust(restart(scene, scene.tracks), knot_spacing=knot_spacings[0])
-    report("choosing the knots", 0.6)
-    knots = _try_knots(full, knot_spacings)
-    best = knots[0].adjustment
-    if method != "te":
-        report(method, 0.9)
-        best = adjust(best.scene, method, loss="cauchy", priors=lens_priors(best.scene.camera), cost_tolerance=1e-6,
-                      knot_spacing=best.options.knot_spacing)  # fmt: skip
-    correlation = track_correlation(best)
+    if method == "auto":
+        report("choosing the knots", 0.6)
+        knots = _try_knots(full, knot_spacings)
+        best = knots[0].adjustment
+    else:
+        report(method, 0.6)
+        knots = ()
+        best = adjust(full.scene, method, max_iterations=200)
+    correlation = track_correlation(full if method != "auto" else best)
     widened = replace(best.covariance, matrix=best.covariance.matrix / _share(correlation))
     return Estimate(best, widened, lenses, knots, correlation)
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:
     """Tracks triangulated under the scene's camera and trajectory; those that fit nowhere are dropped."""
-    assert scene.trajectory is not None
-    points, errors = triangulate(scene.camera, scene.trajectory, tracks, scene.frame_times)
+    points, errors = triangulate(scene, tracks)
     keep = errors < _MAX_TRIANGULATION_ERROR * max(scene.camera.width, scene.camera.height)
-    fresh = replace(scene, tracks=tracks.select_points(keep), points=points[keep], neighbours=None)
-    return fresh
+    if keep.sum() < _MIN_POINTS:
+        raise NotCalibratableError(
+            f"only {int(keep.sum())} of {len(keep)} tracks agree with any motion of the camera; "
+            f"film a scene that stands still, with less blur."
+        )
+    return replace(scene, tracks=tracks.select_points(keep), points=points[keep])
 
 
-def robust_adjust(scene: Scene, knot_spacing: float = 1.0, covariance: bool = False) -> Adjustment:
+def robust_adjust(scene: Scene, knot_spacing: float = 1.0) -> Adjustment:
     """te with a Cauchy loss, then again without the observations that it found to be outliers."""
     priors = lens_priors(scene.camera)
     first = adjust(scene, "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors, max_iterations=30,
                    cost_tolerance=1e-4, covariance=False)  # fmt: skip
     return adjust(without_outliers(first), "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors,
-                  max_iterations=30, cost_tolerance=1e-5, covariance=covariance)  # fmt: skip
+                  max_iterations=30, cost_tolerance=1e-5, covariance=False)  # fmt: skip
 
 
 def without_outliers(adjustment: Adjustment) -> Scene:
@@ -152,8 +158,6 @@ def spread_tracks(tracks: Tracks) -> Tracks:
 def track_correlation(adjustment: Adjustment) -> float:
     """Correlation of a track's residuals between consecutive observations, between 0 and 0.9."""
     tracks = adjustment.scene.tracks
-    if len(adjustment.residuals) != len(tracks):
-        return 0.0
     residuals = adjustment.residuals / tracks.sigmas[:, None]
     lengths = np.linalg.norm(residuals, axis=1)
     usual = lengths < 4 * noise_level(lengths)
@@ -178,24 +182,17 @@ def _try_lenses(current: Adjustment, models: Iterable[str]) -> tuple[Candidate, 
     for model in models:
         lens = convert_lens(scene.camera.lens, model, scene.camera.width, scene.camera.height)
         camera = scene.camera.with_lens(lens)
-        # A pinhole cannot follow a strong fisheye at all; what it cannot see is not tried.
-        if not _sees_all(scene, camera):
-            continue
         start = replace(scene, camera=camera)
+        # A pinhole cannot follow a strong fisheye at all; what it cannot see is not tried.
+        if not sees(start, start.points, start.tracks).all():
+            continue
         tried.append(
             (model, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(camera),
                            max_iterations=30, cost_tolerance=1e-5, covariance=False))
         )  # fmt: skip
+    if not tried:
+        raise NotCalibratableError("this lens model cannot see what the clip shows; try --lens fisheye or auto.")
     return _rank(tried)
-
-
-def _sees_all(scene: Scene, camera: Camera) -> bool:
-    assert scene.trajectory is not None
-    tracks = scene.tracks
-    times = scene.frame_times[tracks.frames] + camera.shutter.readout_ratio * camera.row_fraction(tracks.pixels)
-    poses = scene.trajectory.cam_from_world(times)
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], scene.points[tracks.points]) + poses[:, :, 3]
-    return bool(np.isfinite(camera.lens.project(local)).all())
 
 
 def _try_knots(full: Adjustment, spacings: tuple[float, ...]) -> tuple[Candidate, ...]:
@@ -203,7 +200,7 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...]) -> tuple[Candidate
     tried = []
     for spacing in spacings:
         adjustment = adjust(scene, "te", loss="cauchy", loss_scale=scale, knot_spacing=spacing,
-                            priors=lens_priors(scene.camera), max_iterations=30, cost_tolerance=1e-6)  # fmt: skip
+                            priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6)  # fmt: skip
         tried.append((f"{spacing:g}", adjustment))
         scene = adjustment.scene
     return _rank(tried)

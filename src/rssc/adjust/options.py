@@ -1,7 +1,7 @@
 """Options of bundle adjustment, and priors on its global parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -62,7 +62,7 @@ class AdjustOptions:
     initial_damping: float = 1e-4
     sparse: bool | None = None
     """Store the reduced system as sparse blocks (True) or as a band (False); chosen from the tracks where not given."""
-    covariance: bool = field(default=True)
+    covariance: bool = True
     """Whether to compute the covariance of lens and readout."""
 
     def __post_init__(self) -> None:
@@ -74,6 +74,10 @@ class AdjustOptions:
             raise InputError(f"knot spacing is {self.knot_spacing}; expected a positive number of frames.")
         if isinstance(self.reference, str) and self.reference not in ("first_row", "middle_row"):
             raise InputError(f"reference is {self.reference!r}; expected 'first_row', 'middle_row' or a number.")
+        if self.loss_scale is not None and not self.loss_scale > 0:
+            raise InputError(f"loss scale is {self.loss_scale}; expected a positive number of standard deviations.")
+        if self.motion_prior is not None and METHODS[self.method].free_poses:
+            raise InputError(f"{self.method} has no spline, so a motion prior means nothing; leave it out.")
         if self.importance <= 0:
             raise InputError(f"importance is {self.importance}; expected a positive weight.")
 

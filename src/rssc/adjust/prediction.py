@@ -41,23 +41,17 @@ def predict_observations(scene: Scene, references: IntArray) -> tuple[FloatArray
     return pixels, warps
 
 
-def _poses(scene: Scene, pixels: FloatArray, frames: IntArray) -> FloatArray:
-    assert scene.trajectory is not None
-    fractions = np.nan_to_num(scene.camera.row_fraction(pixels))
-    return scene.trajectory.cam_from_world(scene.frame_times[frames] + scene.camera.shutter.readout_ratio * fractions)
-
-
 def _project(scene: Scene, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
     """(n, 2) rolling-shutter projection; `near` are pixels to take the first row times from."""
     pixels = near
     for _ in range(_ROW_ITERATIONS):
-        poses = _poses(scene, pixels, frames)
+        poses = scene.row_poses(np.nan_to_num(pixels), frames)
         pixels = scene.camera.lens.project(np.einsum("nij,nj->ni", poses[:, :, :3], points) + poses[:, :, 3])
     return pixels
 
 
 def _rays(scene: Scene, pixels: FloatArray, frames: IntArray) -> tuple[FloatArray, FloatArray]:
     """(n, 3) camera centres and (n, 3) unit rays in the world."""
-    poses = _poses(scene, pixels, frames)
+    poses = scene.row_poses(np.nan_to_num(pixels), frames)
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
     return centres, np.einsum("nji,nj->ni", poses[:, :, :3], scene.camera.lens.unproject(pixels))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.adjust.fit import fit_trajectory
 from rssc.adjust.methods import METHODS, Method
@@ -10,9 +11,11 @@ from rssc.adjust.options import AdjustOptions
 from rssc.errors import InputError
 from rssc.kernels import spline as spline_kernels
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT, RectifiedTable, SplineTable, State
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Neighbours, Scene
 from rssc.model.trajectory import Trajectory
+
+_MAX_STEP = 1.5  # frame intervals between linked observations
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,9 @@ class Problem:
     rectified: RectifiedTable
     parameter_names: tuple[str, ...]
     """Names of the global parameters that the lens has, readout_ratio last."""
-    parameter_indices: FloatArray
+    parameter_indices: IntArray
     """Where they are among the nine that the kernels carry."""
-    free_globals: FloatArray
+    free_globals: NDArray[np.bool_]
     """(9,) mask of the estimated ones."""
     free_poses: bool
     free_points: bool
@@ -96,12 +99,16 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
     )
 
 
+def readout_interval(frame_times: FloatArray, readout_ratio: float) -> tuple[float, float]:
+    """First and last time at which a row of any frame may be read."""
+    # A negative readout runs back into the interval before the frame.
+    start = float(frame_times[0]) - (1.0 if readout_ratio < 0 else 0.0)
+    return start, start + float(frame_times[-1] - frame_times[0]) + 1.0
+
+
 def start_trajectory(scene: Scene, knot_spacing: float) -> Trajectory:
     """A spline over the whole readout of all frames, through the scene's trajectory or poses."""
-    first, last = float(scene.frame_times[0]), float(scene.frame_times[-1])
-    # A negative readout runs back into the interval before the frame.
-    start = first if scene.camera.shutter.readout_ratio >= 0 else first - 1.0
-    end = start + (last - first) + 1.0
+    start, end = readout_interval(scene.frame_times, scene.camera.shutter.readout_ratio)
     given = scene.trajectory
     if given is None:
         return fit_trajectory(scene.frame_times, scene.cam_from_world, start, end, knot_spacing)
@@ -156,6 +163,11 @@ def _rectified_table(scene: Scene, method: Method, options: AdjustOptions) -> Re
         neighbours, sigmas = scene.neighbours, np.ones(len(scene.neighbours))
     else:
         neighbours, sigmas = link_neighbours(scene, method, options)
+    if len(neighbours) and neighbours.node_pixels.shape[1] != len(method.node_offsets):
+        raise InputError(
+            f"{options.method} needs {len(method.node_offsets)} positions of every neighbour; "
+            f"got {neighbours.node_pixels.shape[1]}."
+        )
     if len(neighbours) == 0:
         raise InputError(
             f"{options.method} needs points that are seen in {len(method.node_offsets)} consecutive frames; "
@@ -194,7 +206,9 @@ def link_neighbours(scene: Scene, method: Method, options: AdjustOptions) -> tup
     inside = (index[:, 0] >= 0) & (index[:, -1] < len(tracks))
     index, rows = index[inside], np.flatnonzero(inside)
     same_point = (tracks.points[index] == tracks.points[rows][:, None]).all(axis=1)
-    consecutive = (np.diff(tracks.frames[index], axis=1) == 1).all(axis=1)
+    # Consecutive in time, too: across a gap the interpolation would be a guess.
+    steps = np.diff(scene.frame_times[tracks.frames[index]], axis=1)
+    consecutive = (np.diff(tracks.frames[index], axis=1) == 1).all(axis=1) & (steps < _MAX_STEP).all(axis=1)
     index, rows = index[same_point & consecutive], rows[same_point & consecutive]
     return (
         Neighbours(tracks.frames[rows], tracks.points[rows], tracks.frames[index], tracks.pixels[index]),

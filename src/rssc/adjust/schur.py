@@ -49,8 +49,6 @@ class Linearisation:
     damping: float
     damping_diagonal: FloatArray
     """(6 n + 9,) the diagonal that damping multiplies."""
-    cost: float
-    """Of the observations and priors on globals, without the motion prior."""
 
     @property
     def gradient(self) -> FloatArray:
@@ -120,7 +118,7 @@ class Reducer:
         reduced.rhs_global[:] += reduced.gradient_global
         self._add_priors(state, reduced)
         diagonal = self._damp(state, reduced, damping)
-        return Linearisation(support, elimination, reduced, chunks, damping, diagonal, float(reduced.totals[0]))
+        return Linearisation(support, elimination, reduced, chunks, damping, diagonal)
 
     def _support(self, state: State):
         """Which poses each point touches; as contiguous windows for the band, exactly for sparse blocks."""

@@ -5,39 +5,39 @@ import numpy as np
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
 from rssc.kernels.triangulation import triangulate_points
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Camera
+from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
-from rssc.model.trajectory import Trajectory
+
+_FAR = 100.0  # times the extent of the trajectory
 
 
-def triangulate(
-    camera: Camera, trajectory: Trajectory, tracks: Tracks, frame_times: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Points of all tracks, and how badly each fits.
-
-    Args:
-        camera: Lens and readout ratio.
-        trajectory: Poses at any time.
-        tracks: Observations.
-        frame_times: (f,) time of each frame's first row.
+def triangulate(scene: Scene, tracks: Tracks) -> tuple[FloatArray, FloatArray]:
+    """Points of all tracks under the camera and trajectory of a scene, and how badly each fits.
 
     Returns:
-        (p, 3) points, and (p,) median errors of their observations in pixels.
+        (p, 3) points, and (p,) median errors of their observations in pixels, infinite where a camera cannot see it.
     """
-    times = frame_times[tracks.frames] + camera.shutter.readout_ratio * camera.row_fraction(tracks.pixels)
-    poses = trajectory.cam_from_world(times)
+    camera = scene.camera
+    poses = scene.row_poses(tracks.pixels, tracks.frames)
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
     local = camera.lens.unproject(tracks.pixels)
     seen = np.asarray(np.isfinite(local).all(axis=1))
     rays = np.einsum("nji,nj->ni", poses[:, :, :3], np.where(seen[:, None], local, [0.0, 0.0, 1.0]))
     pixel = 1.0 / np.sqrt(camera.lens.fx * camera.lens.fy)
-    extent = np.linalg.norm(np.ptp(centres, axis=0)) + 1e-9
+    far = _FAR * (np.linalg.norm(np.ptp(centres, axis=0)) + 1e-9)
     points, errors = np.empty((tracks.point_count, 3)), np.empty(tracks.point_count)
     offsets, sigmas = tracks.offsets, np.full(len(tracks), pixel)
 
     def task(_: int, begin: int, end: int) -> None:
-        triangulate_points(offsets, centres, rays, sigmas, 100.0 * extent, begin, end, points, errors)
+        triangulate_points(offsets, centres, rays, sigmas, far, begin, end, points, errors)
 
     run_chunks(task, balanced_chunks(offsets, thread_count()))
-    errors[np.unique(tracks.points[~seen])] = np.inf
+    errors[tracks.points[~(seen & sees(scene, points, tracks))]] = np.inf
     return points, errors
+
+
+def sees(scene: Scene, points: FloatArray, tracks: Tracks) -> np.ndarray:
+    """(m,) whether the lens sees the point of each observation at all."""
+    poses = scene.row_poses(tracks.pixels, tracks.frames)
+    local = np.einsum("nij,nj->ni", poses[:, :, :3], points[tracks.points]) + poses[:, :, 3]
+    return np.asarray(np.isfinite(scene.camera.lens.project(local)).all(axis=1))

@@ -13,8 +13,8 @@ from rssc.model import Lens
 _KALIBR = {"radtan": "opencv", "equidistant": "fisheye", "none": "pinhole"}
 
 
-def read_lens(text: str) -> Lens:
-    """The lens named by FILE or FILE:CAM.
+def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
+    """The lens named by FILE or FILE:CAM, and the image size that it is for where the file says so.
 
     Args:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
@@ -25,7 +25,10 @@ def read_lens(text: str) -> Lens:
         path = Path(name)
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
-    content = path.read_text(errors="replace")
+    try:
+        content = path.read_text(errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}.") from error
     if content.startswith("%YAML:1.0") or "!!opencv-matrix" in content:
         return _opencv_lens(path)
     try:
@@ -35,7 +38,7 @@ def read_lens(text: str) -> Lens:
     return _kalibr_lens(path, document, camera)
 
 
-def _kalibr_lens(path: Path, document: Any, camera: str | None) -> Lens:
+def _kalibr_lens(path: Path, document: Any, camera: str | None) -> tuple[Lens, tuple[int, int] | None]:
     entries = document.items() if isinstance(document, dict) else ()
     cameras = {name: entry for name, entry in entries if isinstance(entry, dict) and "intrinsics" in entry}
     if not cameras:
@@ -53,14 +56,23 @@ def _kalibr_lens(path: Path, document: Any, camera: str | None) -> Lens:
             f"expected pinhole with {', '.join(_KALIBR)}."
         )
     coefficients = entry.get("distortion_coeffs") or []
-    return Lens(model, *entry["intrinsics"], distortion=tuple(coefficients) if model != "pinhole" else ())
+    try:
+        lens = Lens(model, *entry["intrinsics"], distortion=tuple(coefficients) if model != "pinhole" else ())
+        size = tuple(int(n) for n in entry.get("resolution") or ())
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} of {path} has intrinsics or coefficients that are not four numbers.") from error
+    return lens, (size[0], size[1]) if len(size) == 2 else None
 
 
-def _opencv_lens(path: Path) -> Lens:
-    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
+    try:
+        storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    except (cv2.error, SystemError) as error:
+        raise InputError(f"{path} is not an OpenCV YAML that OpenCV can read.") from error
     try:
         matrix = storage.getNode("camera_matrix").mat()
         node = storage.getNode("distortion_coefficients").mat()
+        size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
         kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
     finally:
         storage.release()
@@ -69,7 +81,7 @@ def _opencv_lens(path: Path) -> Lens:
     coefficients = np.zeros(4) if node is None else np.asarray(node, dtype=float).ravel()
     intrinsics = (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
     if kind.lower() in ("fisheye", "equidistant", "kannala_brandt"):
-        return Lens("fisheye", *intrinsics, distortion=tuple(coefficients[:4]))
+        return Lens("fisheye", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None
     if len(coefficients) > 4 and np.abs(coefficients[4:]).max() > 0:
         raise InputError(f"{path} has {len(coefficients)} distortion coefficients; expected k1 k2 p1 p2 alone.")
-    return Lens("opencv", *intrinsics, distortion=tuple(coefficients[:4]))
+    return Lens("opencv", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None

@@ -25,11 +25,11 @@ _MIN_INTERVAL = 0.2
 _JUMP = 6.0
 
 
-def rectified(tracks: Tracks, row_fractions: FloatArray, readout_ratio: float) -> FloatArray:
+def rectified(tracks: Tracks, row_fractions: FloatArray, readout_ratio: float, frame_times: FloatArray) -> FloatArray:
     """(m, 2) pixels of all observations, moved along their tracks to the middle of the readout."""
     if readout_ratio == 0:
         return tracks.pixels
-    speeds = _speeds(tracks, tracks.frames + readout_ratio * row_fractions)
+    speeds = _speeds(tracks, frame_times[tracks.frames] + readout_ratio * row_fractions)
     return tracks.pixels - (readout_ratio * (row_fractions - 0.5))[:, None] * speeds
 
 

@@ -62,7 +62,7 @@ class Start:
     method: str
     """'global', 'incremental' or 'given'."""
     readout_ratio: float = 0.0
-    """A rough one; the pose of frame i is that at time i + readout_ratio / 2."""
+    """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
     mean_error: float = float("nan")
     """Mean reprojection error of the inlier observations in pixels, with the tracks moved to the middle row."""
     inlier_count: int = 0
@@ -71,11 +71,6 @@ class Start:
     """Points that the start was made from."""
     parallax_deg: float = float("nan")
     """Median over the points of the angle between their first and last line of sight, in degrees."""
-
-    @property
-    def pose_times(self) -> FloatArray:
-        """(f,) time of each pose in frame intervals."""
-        return np.arange(len(self.cam_from_world), dtype=np.float64) + 0.5 * self.readout_ratio
 
 
 def reconstruct(
@@ -86,6 +81,7 @@ def reconstruct(
     lens: str | None = None,
     focal_hints: tuple[float, ...] = (),
     row_fractions: FloatArray | None = None,
+    frame_times: FloatArray | None = None,
     progress: Progress | None = None,
 ) -> Start:
     """Poses of all frames, a lens and a rough readout ratio from feature tracks.
@@ -98,6 +94,7 @@ def reconstruct(
         focal_hints: Focal lengths in pixels to try besides the usual ones.
         row_fractions: (m,) how far into the readout each observation was read, 0 to 1; rows of the image where not
             given.
+        frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
         progress: Called with the step's name and the share of the work done.
 
     Raises:
@@ -106,12 +103,13 @@ def reconstruct(
     families = families_of(lens)
     rows = tracks.pixels[:, 1] / height if row_fractions is None else row_fractions
     rows = float_array("row_fractions", rows, (len(tracks),))
+    times = np.arange(tracks.frame_count, dtype=np.float64) if frame_times is None else frame_times
     report = progress or (lambda step, share: None)
     side = max(width, height)
     max_error = MAX_ERROR * side
 
     def views_at(ratio: float) -> FrameViews:
-        return FrameViews(tracks, rectified(tracks, rows, ratio))
+        return FrameViews(tracks, rectified(tracks, rows, ratio, times))
 
     report("comparing lenses", 0.0)
     pairs = wide_pairs(views_at(0.0), side)
@@ -145,7 +143,7 @@ def reconstruct(
             pose = _locate(views, frame, fit.model, keyframes)
             if pose is not None:
                 poses[frame] = pose
-    cam_from_world, registered, notes = _fill_gaps(poses, tracks.frame_count)
+    cam_from_world, registered, notes = _fill_gaps(poses, times)
     if fit.inlier_fraction < FEW_INLIERS:
         notes += (f"The start explains only {fit.inlier_fraction:.0%} of the tracks within {max_error:.0f} px.",)
     angle = parallax(keyframes, fit.model)
@@ -169,12 +167,13 @@ def reconstruct(
     )
 
 
-def read_colmap_model(path: str | Path, frame_names: Sequence[str]) -> Start:
+def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times: FloatArray | None = None) -> Start:
     """A start from an existing COLMAP model, whose images are matched by name.
 
     Args:
         path: Folder with cameras, images and points3D, as .bin or .txt.
         frame_names: File name of each frame; folders and suffixes do not matter.
+        frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
     """
     path = Path(path)
     lens, by_name, notes = colmap.read_model(path)
@@ -187,7 +186,8 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str]) -> Start:
             f"the COLMAP model in {path} has {len(poses)} of the {len(frame_names)} frames; its images have names like "
             f"{next(iter(by_name), 'none')!r}, the frames like {frame_names[0]!r}. Run COLMAP on these frames."
         )
-    cam_from_world, registered, gaps = _fill_gaps(poses, len(frame_names))
+    times = np.arange(len(frame_names), dtype=np.float64) if frame_times is None else frame_times
+    cam_from_world, registered, gaps = _fill_gaps(poses, times)
     return Start(lens, cam_from_world, registered, notes + gaps, "given")
 
 
@@ -224,19 +224,21 @@ def _locate(views: FrameViews, frame: int, model: colmap.ColmapModel, keyframes:
     return found[0]
 
 
-def _fill_gaps(poses: dict[int, FloatArray], frame_count: int) -> tuple[FloatArray, np.ndarray, tuple[str, ...]]:
+def _fill_gaps(poses: dict[int, FloatArray], frame_times: FloatArray) -> tuple[FloatArray, np.ndarray, tuple[str, ...]]:
     """(f, 3, 4) poses, (f,) which are measured, and notes.
 
     Rotations and centres are interpolated between the measured poses and held before the first and after the last.
     """
     frames = np.array(sorted(poses))
     known = np.array([poses[int(f)] for f in frames])
+    frame_count = len(frame_times)
     registered = np.zeros(frame_count, dtype=bool)
     registered[frames] = True
-    times = np.clip(np.arange(frame_count), frames[0], frames[-1])
-    rotations = Slerp(frames, Rotation.from_matrix(known[:, :, :3]))(times).as_matrix()
+    known_times = frame_times[frames]
+    times = np.clip(frame_times, known_times[0], known_times[-1])
+    rotations = Slerp(known_times, Rotation.from_matrix(known[:, :, :3]))(times).as_matrix()
     centres = -np.einsum("nji,nj->ni", known[:, :, :3], known[:, :, 3])
-    centres = np.stack([np.interp(times, frames, centres[:, k]) for k in range(3)], axis=1)
+    centres = np.stack([np.interp(times, known_times, centres[:, k]) for k in range(3)], axis=1)
     out = np.concatenate((rotations, -np.einsum("nij,nj->ni", rotations, centres)[:, :, None]), axis=2)
     missing = np.flatnonzero(~registered)
     if len(missing) == 0:

@@ -317,7 +317,11 @@ class _Video:
                     counter += 1
                     index = counter
                     if self._stamps is not None:
-                        index = int(np.searchsorted(self._stamps, -1 if frame.pts is None else frame.pts))
+                        if frame.pts is None:
+                            continue
+                        index = int(np.searchsorted(self._stamps, frame.pts))
+                        if index < len(self._stamps) and self._stamps[index] != frame.pts:
+                            continue
                     if index > last:
                         return
                     if index >= first and not frame.is_corrupt:

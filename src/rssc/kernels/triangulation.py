@@ -71,9 +71,9 @@ def triangulate_points(offsets, centres, rays, sigmas, far, begin, end, points, 
             for i in range(count):
                 for a in range(3):
                     x[a] += (centres[first + i, a] + far * rays[first + i, a]) / count
-            _weigh(centres, rays, sigmas, first, x, angles, weights)
+            good = _weigh(centres, rays, sigmas, first, x, angles, weights)
         points[p] = x
-        errors[p] = np.median(angles)
+        errors[p] = np.median(angles) if good else math.inf
 
 
 @kernel

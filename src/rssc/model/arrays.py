@@ -25,10 +25,11 @@ def index_array(name: str, values: ArrayLike, shape: tuple[int, ...], limit: int
     """A read-only int64 array whose entries are indices below `limit`."""
     array = np.array(values, dtype=np.int64, order="C")
     _check_shape(name, array.shape, shape)
-    bad = np.flatnonzero((array < 0) | (array >= limit))
+    bad = np.argwhere((array < 0) | (array >= limit))
     if len(bad):
+        where = tuple(int(i) for i in bad[0])
         raise InputError(
-            f"{name}[{bad[0]}] is {array[bad[0]]}; expected an index from 0 to {limit - 1}, "
+            f"{name}{list(where)} is {array[where]}; expected an index from 0 to {limit - 1}, "
             f"because there are {limit} {what}."
         )
     array.flags.writeable = False

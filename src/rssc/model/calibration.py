@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
+from rssc.model.files import camera_document, write_text
 from rssc.model.scene import Scene
 
 Status = Literal["ok", "weak", "degenerate"]
-_DIRECTIONS = {"top_to_bottom": "rows", "bottom_to_top": "rows", "left_to_right": "columns", "right_to_left": "columns"}
 
 
 class _File(BaseModel):
@@ -121,29 +121,15 @@ class Calibration:
     def readout_time_s(self) -> float:
         return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
 
-    @property
-    def line_delay_s(self) -> float:
-        rows = self.camera.height if self.camera.shutter.axis == "rows" else self.camera.width
-        return self.readout_time_s / rows
-
     def document(self) -> CalibrationFile:
         """The contents of calibration.json."""
-        lens, shutter = self.camera.lens, self.camera.shutter
+        lens = self.camera.lens
         sigma = {name: self.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
         return CalibrationFile.model_validate(
             {
                 "format": "rssc-calibration",
                 "version": 1,
-                "image": {"width": self.camera.width, "height": self.camera.height},
-                "lens": {
-                    "model": lens.model, "fx": lens.fx, "fy": lens.fy, "cx": lens.cx, "cy": lens.cy,
-                    "distortion": list(lens.distortion),
-                },
-                "shutter": {
-                    "readout_ratio": shutter.readout_ratio, "readout_time_s": self.readout_time_s,
-                    "line_delay_s": self.line_delay_s, "frame_interval_s": self.frame_interval_s,
-                    "direction": shutter.direction,
-                },
+                **camera_document(self.camera, self.frame_interval_s),
                 "sigma": {
                     **{name: sigma[name] for name in ("fx", "fy", "cx", "cy", "readout_ratio")},
                     "distortion": [sigma[name] for name in LENS_MODELS[lens.model]],
@@ -160,10 +146,7 @@ class Calibration:
 
     def save(self, path: Path | str) -> None:
         """Writes calibration.json; the file appears only when it is complete."""
-        path = Path(path)
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_text(self.document().model_dump_json(indent=1) + "\n")
-        temporary.replace(path)
+        write_text(Path(path), self.document().model_dump_json(indent=1) + "\n")
 
     @staticmethod
     def load(path: Path | str) -> "Calibration":
@@ -183,7 +166,7 @@ class Calibration:
             document.image.width,
             document.image.height,
             Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion)),
-            Shutter(shutter.readout_ratio, "rows" if _DIRECTIONS[shutter.direction] == "rows" else "columns"),
+            Shutter(shutter.readout_ratio, "rows" if "top" in shutter.direction else "columns"),
         )
         return Calibration(
             camera=camera,

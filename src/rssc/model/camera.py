@@ -128,8 +128,6 @@ class Camera:
     shutter: Shutter
     undistorted_from: Lens | None = None
     """The sensor's own lens, where the images were undistorted before we got them (to this image's size)."""
-    undistorted_matrix: tuple[float, float, float, float] | None = None
-    """fx, fy, cx, cy that the undistortion wrote the images with; the sensor's own where not given."""
 
     def __post_init__(self) -> None:
         if self.width < 2 or self.height < 2:
@@ -141,9 +139,8 @@ class Camera:
         if self.undistorted_from is None:
             return pixels
         sensor = self.undistorted_from
-        fx, fy, cx, cy = self.undistorted_matrix or (sensor.fx, sensor.fy, sensor.cx, sensor.cy)
-        rays = Lens("pinhole", fx, fy, cx, cy).unproject(pixels)
-        return sensor.project(rays)
+        # Undistortion keeps the camera matrix, as Kalibr's and OpenCV's do by default.
+        return sensor.project(Lens("pinhole", sensor.fx, sensor.fy, sensor.cx, sensor.cy).unproject(pixels))
 
     def row_fraction(self, pixels: ArrayLike) -> FloatArray:
         """(n,) how far into the readout each (n, 2) image pixel is read: 0 first row, 1 one past the last."""

@@ -67,5 +67,29 @@ class Scene:
             raise InputError(f"frame_times must increase; they do not after frame {int(np.argmin(np.diff(times)))}.")
         object.__setattr__(self, "frame_times", times)
         if self.neighbours is not None:
-            index_array("neighbours.points", self.neighbours.points, (-1,), len(self.points), "points")
-            index_array("neighbours.frames", self.neighbours.frames, (-1,), frame_count, "frames")
+            object.__setattr__(self, "neighbours", _checked(self.neighbours, frame_count, len(self.points)))
+
+    def row_times(self, pixels: FloatArray, frames: IntArray) -> FloatArray:
+        """(n,) times at which (n, 2) pixels of (n,) frames are read."""
+        return self.frame_times[frames] + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels)
+
+    def row_poses(self, pixels: FloatArray, frames: IntArray) -> FloatArray:
+        """(n, 3, 4) poses at which they are read; the scene must have a trajectory."""
+        if self.trajectory is None:
+            raise InputError("this scene has no trajectory; adjust it with te or dp first.")
+        return self.trajectory.cam_from_world(self.row_times(pixels, frames))
+
+
+def _checked(neighbours: Neighbours, frame_count: int, point_count: int) -> Neighbours:
+    frames = index_array("neighbours.frames", neighbours.frames, (-1,), frame_count, "frames")
+    pixels = np.asarray(neighbours.node_pixels)
+    nodes = pixels.shape[1] if pixels.ndim == 3 else 0
+    if nodes not in (3, 4):
+        raise InputError(f"neighbours.node_pixels has shape {pixels.shape}; expected (n, 3, 2) or (n, 4, 2).")
+    count = len(frames)
+    return Neighbours(
+        frames,
+        index_array("neighbours.points", neighbours.points, (count,), point_count, "points"),
+        index_array("neighbours.node_frames", neighbours.node_frames, (count, nodes), frame_count, "frames"),
+        float_array("neighbours.node_pixels", pixels, (count, nodes, 2)),
+    )

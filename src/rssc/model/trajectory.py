@@ -44,8 +44,3 @@ class Trajectory:
         return spline.velocities_at(
             self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.asarray(times, dtype=np.float64))
         )
-
-    def centres(self, times: ArrayLike) -> FloatArray:
-        """(n, 3) camera centres in the world."""
-        poses = self.cam_from_world(times)
-        return -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])

@@ -11,6 +11,7 @@ from rich.table import Table
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 
+_UNKNOWN = 1e6
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
 
 
@@ -41,7 +42,7 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
         table.add_column("off by", justify="right")
 
     def row(name: str, value: float, sigma: float, true: float | None, digits: int) -> None:
-        cells = [escape(name), f"{value:.{digits}f}", f"{sigma:.{digits}f}"]
+        cells = [escape(name), f"{value:.{digits}f}", f"{sigma:.{digits}f}" if sigma < _UNKNOWN else "unknown"]
         if truth is not None:
             known = true is not None
             cells += [f"{true:.{digits}f}" if known else "-", f"{value - true:+.{digits}f}" if known else "-"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.kernels import lie
+from rssc.model.files import camera_document, make_folder, partial_name, tum_text, write_bytes, write_text
 from rssc.simulation.clip import Clip, Progress
 
 VIDEO_NAME = "clip.mp4"
@@ -28,45 +28,22 @@ def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, progress: 
         video: An H.264 video (almost lossless, yuv420p) instead of PNG frames.
         progress: Called with the number of frames done and of all frames.
     """
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}. Choose another output.") from error
+    folder = make_folder(folder)
     if video:
         _write_video(clip, folder / VIDEO_NAME, progress)
     else:
         _write_images(clip, folder, progress)
-    _write_text(folder / TRUTH_NAME, json.dumps(truth_document(clip), indent=1) + "\n")
-    _write_text(folder / TRAJECTORY_NAME, trajectory_text(clip))
+    write_text(folder / TRUTH_NAME, json.dumps(truth_document(clip), indent=1) + "\n")
+    write_text(folder / TRAJECTORY_NAME, trajectory_text(clip))
 
 
 def truth_document(clip: Clip) -> dict:
     """`image`, `lens` and `shutter` as in a calibration.json, and the options of the clip."""
-    camera, lens, shutter = clip.camera, clip.camera.lens, clip.camera.shutter
-    interval = 1 / clip.options.frames_per_second
-    lines = camera.height if shutter.axis == "rows" else camera.width
-    readout = abs(shutter.readout_ratio) * interval
     options = clip.options
     return {
         "format": "rssc-truth",
         "version": 1,
-        "image": {"width": camera.width, "height": camera.height},
-        "lens": {
-            "model": lens.model,
-            "fx": lens.fx,
-            "fy": lens.fy,
-            "cx": lens.cx,
-            "cy": lens.cy,
-            "distortion": list(lens.distortion),
-        },
-        "shutter": {
-            "readout_ratio": shutter.readout_ratio,
-            "readout_time_s": readout,
-            "line_delay_s": readout / lines,
-            "frame_interval_s": interval,
-            "direction": shutter.direction,
-        },
+        **camera_document(clip.camera, 1 / options.frames_per_second),
         "clip": {
             "frames": options.frame_count,
             "motion": options.motion,
@@ -80,21 +57,9 @@ def truth_document(clip: Clip) -> dict:
 
 
 def trajectory_text(clip: Clip) -> str:
-    """TUM lines `t tx ty tz qx qy qz qw`: world_from_cam at the first row of each frame, t in seconds."""
+    """TUM trajectory at the first row of each frame."""
     frames = np.arange(len(clip))
-    lines = []
-    for frame, cam_from_world in zip(frames, clip.motion.cam_from_world(frames), strict=True):
-        world_from_cam = lie.inverse(cam_from_world)
-        w, x, y, z = lie.quaternion_from_rotation(np.ascontiguousarray(world_from_cam[:, :3]))
-        numbers = (frame / clip.options.frames_per_second, *world_from_cam[:, 3], x, y, z, w)
-        lines.append(" ".join(f"{number:.9f}" for number in numbers))
-    return "\n".join(lines) + "\n"
-
-
-def _write_text(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    partial.replace(path)
+    return tum_text(frames / clip.options.frames_per_second, clip.motion.cam_from_world(frames))
 
 
 def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
@@ -105,9 +70,7 @@ def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
         fine, data = cv2.imencode(".png", frame[..., ::-1] if frame.ndim == 3 else frame)
         if not fine:
             raise InputError(f"cannot encode {path} as PNG.")
-        partial = path.with_name(path.name + ".partial")
-        partial.write_bytes(data.tobytes())
-        partial.replace(path)
+        write_bytes(path, data.tobytes())
         if progress:
             progress(index + 1, len(clip))
 
@@ -119,7 +82,7 @@ def _write_video(clip: Clip, path: Path, progress: Progress | None) -> None:
     if width % 2 or height % 2:
         raise InputError(f"image size is {width} x {height}; H.264 needs even numbers. Write PNG frames instead.")
     rate = Fraction(clip.options.frames_per_second).limit_denominator(1001)
-    partial = path.with_name(path.name + ".partial")
+    partial = partial_name(path)
     with av.open(str(partial), "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=rate, options={"crf": _QUALITY_CRF, "preset": "veryfast"})
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
