@@ -20,7 +20,7 @@ import numpy as np
 from rssc.kernels.interpolation import hermite, quadratic
 from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lens import PARAMETER_COUNT, project, project_with_jacobian
-from rssc.kernels.spline import SCRATCH, camera_point, locate, pose_row
+from rssc.kernels.spline import SCRATCH, camera_point, locate, pose_rows
 
 GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
 READOUT = PARAMETER_COUNT
@@ -138,11 +138,10 @@ def rectified_residual(state, table, i, point, block):
 @inlined
 def _spline_rows(state, k, px, py, pz, block, share):
     """Both rows of the pose, point and readout derivatives, the reading time moving by `share` per gamma."""
-    for row in range(2):
-        j0, j1, j2 = block.d_camera_point[row, 0], block.d_camera_point[row, 1], block.d_camera_point[row, 2]
-        d_s = pose_row(state.poses, state.increments, state.transports, k, px, py, pz, j0, j1, j2,
-                       block.scratch, block.d_pose, block.d_point, row)  # fmt: skip
-        block.d_global[row, READOUT] = d_s * share / state.spacing
+    d_s0, d_s1 = pose_rows(state.poses, state.increments, state.transports, k, (px, py, pz), block.d_camera_point,
+                           block.scratch, block.d_pose, block.d_point)  # fmt: skip
+    block.d_global[0, READOUT] = d_s0 * share / state.spacing
+    block.d_global[1, READOUT] = d_s1 * share / state.spacing
 
 
 @inlined

@@ -94,7 +94,7 @@ def pose(controls, w, k, s):
 def pose_with_jacobian(controls, w, k, s):
     """Pose, its (6, 24) derivative in the four controls and its (6,) derivative in s, as the formulas read.
 
-    This is the plain reference of `camera_point` and `pose_row`.
+    This is the plain reference of `camera_point` and `pose_rows`.
     """
     b = basis(s)
     prefix = controls[k].copy()
@@ -141,7 +141,7 @@ def velocities_at(controls, start, spacing, times):
 
 @inlined
 def camera_point(controls, w, k, s, x, y, z, scratch):
-    """The world point (x, y, z) in camera coordinates; leaves in `scratch` (3, SCRATCH) what `pose_row` needs."""
+    """The world point (x, y, z) in camera coordinates; leaves in `scratch` (3, SCRATCH) what `pose_rows` needs."""
     b1, b2, b3, db1, db2, db3 = basis(s)
     scratch[0, _B], scratch[1, _B], scratch[2, _B] = b1, b2, b3
     scratch[0, _DB], scratch[1, _DB], scratch[2, _DB] = db1, db2, db3
@@ -191,71 +191,78 @@ def camera_point(controls, w, k, s, x, y, z, scratch):
 
 
 @inlined
-def pose_row(controls, w, transport, k, px, py, pz, j0, j1, j2, scratch, d_pose, d_point, row):
-    """Carries the row j = d(residual)/d(camera point) to the four controls, the world point and s.
+def _cross(a, b):
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
-    Writes d_pose[row] (24,) and d_point[row] (3,); returns the derivative in s.
+
+@inlined
+def _row_times(v, scratch, m, at):
+    """Row vector times the 3x3 block of scratch row m that begins at `at`."""
+    return (
+        v[0] * scratch[m, at] + v[1] * scratch[m, at + 3] + v[2] * scratch[m, at + 6],
+        v[0] * scratch[m, at + 1] + v[1] * scratch[m, at + 4] + v[2] * scratch[m, at + 7],
+        v[0] * scratch[m, at + 2] + v[1] * scratch[m, at + 5] + v[2] * scratch[m, at + 8],
+    )
+
+
+@inlined
+def _row_times_block(v, blocks, n, first):
+    """Row vector times rows first .. first + 2 of blocks[n]."""
+    return (
+        v[0] * blocks[n, first, 0] + v[1] * blocks[n, first + 1, 0] + v[2] * blocks[n, first + 2, 0],
+        v[0] * blocks[n, first, 1] + v[1] * blocks[n, first + 1, 1] + v[2] * blocks[n, first + 2, 1],
+        v[0] * blocks[n, first, 2] + v[1] * blocks[n, first + 1, 2] + v[2] * blocks[n, first + 2, 2],
+    )
+
+
+@inlined
+def _through_increment(g, w, transport, n, m, scratch):
+    """Derivative in s, and the row B_m (y_m x g, g) Jl(B_m W_m) M_m as rotation and translation."""
+    a = _cross((scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2]), g)
+    d_s = scratch[m, _DB] * (
+        a[0] * w[n, 0] + a[1] * w[n, 1] + a[2] * w[n, 2] + g[0] * w[n, 3] + g[1] * w[n, 4] + g[2] * w[n, 5]
+    )
+    b = scratch[m, _B]
+    u, v, x = _row_times(g, scratch, m, _J), _row_times(a, scratch, m, _J), _row_times(g, scratch, m, _Q)
+    u = (b * u[0], b * u[1], b * u[2])
+    v = (b * (v[0] + x[0]), b * (v[1] + x[1]), b * (v[2] + x[2]))
+    translation = _row_times_block(u, transport, n, 0)
+    v, x = _row_times_block(v, transport, n, 0), _row_times_block(u, transport, n, 3)
+    return d_s, (v[0] + x[0], v[1] + x[1], v[2] + x[2]), translation
+
+
+@inlined
+def _store(d_pose, row, at, rotation, translation):
+    for i in range(3):
+        d_pose[row, at + i] -= rotation[i]
+        d_pose[row, at + 3 + i] -= translation[i]
+        d_pose[row, at + 6 + i] = rotation[i]
+        d_pose[row, at + 9 + i] = translation[i]
+
+
+@inlined
+def pose_rows(controls, w, transport, k, point, d_camera_point, scratch, d_pose, d_point):
+    """Carries both rows of d(residual)/d(camera point) to the four controls, the world point and s.
+
+    Both at once, so that the second waits for nothing. Writes d_pose (2, 24) and d_point (2, 3) and returns the two
+    derivatives in s.
     """
-    d_pose[row, 0], d_pose[row, 1], d_pose[row, 2] = py * j2 - pz * j1, pz * j0 - px * j2, px * j1 - py * j0
-    d_pose[row, 3], d_pose[row, 4], d_pose[row, 5] = j0, j1, j2
-    g0 = controls[k, 0, 0] * j0 + controls[k, 1, 0] * j1 + controls[k, 2, 0] * j2
-    g1 = controls[k, 0, 1] * j0 + controls[k, 1, 1] * j1 + controls[k, 2, 1] * j2
-    g2 = controls[k, 0, 2] * j0 + controls[k, 1, 2] * j1 + controls[k, 2, 2] * j2
-    d_s = 0.0
+    j = (d_camera_point[0, 0], d_camera_point[0, 1], d_camera_point[0, 2])
+    q = (d_camera_point[1, 0], d_camera_point[1, 1], d_camera_point[1, 2])
+    across_j, across_q = _cross(point, j), _cross(point, q)
+    for i in range(3):
+        d_pose[0, i], d_pose[0, 3 + i] = across_j[i], j[i]
+        d_pose[1, i], d_pose[1, 3 + i] = across_q[i], q[i]
+    g, h = _row_times_block(j, controls, k, 0), _row_times_block(q, controls, k, 0)
+    d_s0, d_s1 = 0.0, 0.0
     for m in range(3):
-        n = k + 1 + m
-        y0, y1, y2 = scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2]
-        a0, a1, a2 = y1 * g2 - y2 * g1, y2 * g0 - y0 * g2, y0 * g1 - y1 * g0
-        d_s += scratch[m, _DB] * (
-            a0 * w[n, 0] + a1 * w[n, 1] + a2 * w[n, 2] + g0 * w[n, 3] + g1 * w[n, 4] + g2 * w[n, 5]
-        )
-        b = scratch[m, _B]
-        i0 = b * (g0 * scratch[m, _J] + g1 * scratch[m, _J + 3] + g2 * scratch[m, _J + 6])
-        i1 = b * (g0 * scratch[m, _J + 1] + g1 * scratch[m, _J + 4] + g2 * scratch[m, _J + 7])
-        i2 = b * (g0 * scratch[m, _J + 2] + g1 * scratch[m, _J + 5] + g2 * scratch[m, _J + 8])
-        h0 = b * (
-            a0 * scratch[m, _J]
-            + a1 * scratch[m, _J + 3]
-            + a2 * scratch[m, _J + 6]
-            + g0 * scratch[m, _Q]
-            + g1 * scratch[m, _Q + 3]
-            + g2 * scratch[m, _Q + 6]
-        )
-        h1 = b * (
-            a0 * scratch[m, _J + 1]
-            + a1 * scratch[m, _J + 4]
-            + a2 * scratch[m, _J + 7]
-            + g0 * scratch[m, _Q + 1]
-            + g1 * scratch[m, _Q + 4]
-            + g2 * scratch[m, _Q + 7]
-        )
-        h2 = b * (
-            a0 * scratch[m, _J + 2]
-            + a1 * scratch[m, _J + 5]
-            + a2 * scratch[m, _J + 8]
-            + g0 * scratch[m, _Q + 2]
-            + g1 * scratch[m, _Q + 5]
-            + g2 * scratch[m, _Q + 8]
-        )
-        at = 6 * m
-        for i in range(3):
-            rotation = (
-                h0 * transport[n, 0, i]
-                + h1 * transport[n, 1, i]
-                + h2 * transport[n, 2, i]
-                + i0 * transport[n, 3, i]
-                + i1 * transport[n, 4, i]
-                + i2 * transport[n, 5, i]
-            )
-            translation = i0 * transport[n, 0, i] + i1 * transport[n, 1, i] + i2 * transport[n, 2, i]
-            d_pose[row, at + i] -= rotation
-            d_pose[row, at + 3 + i] -= translation
-            d_pose[row, at + 6 + i] = rotation
-            d_pose[row, at + 9 + i] = translation
-        g0, g1, g2 = (
-            scratch[m, 0] * g0 + scratch[m, 3] * g1 + scratch[m, 6] * g2,
-            scratch[m, 1] * g0 + scratch[m, 4] * g1 + scratch[m, 7] * g2,
-            scratch[m, 2] * g0 + scratch[m, 5] * g1 + scratch[m, 8] * g2,
-        )
-    d_point[row, 0], d_point[row, 1], d_point[row, 2] = g0, g1, g2
-    return d_s
+        s0, rotation_0, translation_0 = _through_increment(g, w, transport, k + 1 + m, m, scratch)
+        s1, rotation_1, translation_1 = _through_increment(h, w, transport, k + 1 + m, m, scratch)
+        g, h = _row_times(g, scratch, m, 0), _row_times(h, scratch, m, 0)
+        d_s0 += s0
+        d_s1 += s1
+        _store(d_pose, 0, 6 * m, rotation_0, translation_0)
+        _store(d_pose, 1, 6 * m, rotation_1, translation_1)
+    for i in range(3):
+        d_point[0, i], d_point[1, i] = g[i], h[i]
+    return d_s0, d_s1
