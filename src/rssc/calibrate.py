@@ -127,8 +127,8 @@ def _refined(images: np.ndarray, scene: Scene) -> Scene:
     """Every track registered again to its reference patch, with position and warp from the first solution."""
     from rssc.frontend.refinement import reference_observations, refine
 
-    pixels, warps = predict_observations(scene, reference_observations(scene.tracks))
-    tracks = refine(images, scene.tracks, pixels, warps)
+    predictions = predict_observations(scene, reference_observations(scene.tracks))
+    tracks = refine(images, scene.tracks, *predictions)
     keep = tracks.lengths >= 3
     if not keep.any():
         raise NotCalibratableError("no track could be found again after the first solve; film with less blur.")

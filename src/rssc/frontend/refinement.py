@@ -38,6 +38,7 @@ def refine(
     tracks: Tracks,
     predicted: ArrayLike,
     warps: ArrayLike,
+    bends: ArrayLike,
     options: TrackingOptions | None = None,
     *,
     max_shift: float = 2.0,
@@ -50,6 +51,7 @@ def refine(
         predicted: (m, 2) predicted pixels of the observations; NaN drops an observation.
         warps: (m, 2, 2) predicted derivative of each pixel by the pixel of `reference_observations`; the identity
             where nothing better is known.
+        bends: (m, 2, 3) predicted coefficients of x^2, x y and y^2 around the reference; zeros where not known.
         options: Limits as in `track`.
         max_shift: Observations that would end up further than this from their prediction, in pixels, are dropped.
 
@@ -70,6 +72,7 @@ def refine(
     known = np.isfinite(starts).all(axis=1) if starts.shape == (count, 2) else np.zeros(0, dtype=bool)
     starts = float_array("predicted", np.where(np.isfinite(starts), starts, -1e6), (count, 2))
     states = np.concatenate([starts, float_array("warps", warps, (count, 2, 2)).reshape(-1, 4)], axis=1)
+    curves = float_array("bends", bends, (count, 2, 3))
     qualities, outcomes = np.zeros((count, 4)), np.full(count, registration.OUTSIDE)
     precisions = np.full(tracks.point_count, np.inf)
     noise = image_noise(images[0])
@@ -77,7 +80,8 @@ def refine(
     def task(_: int, begin: int, end: int) -> None:
         registration.register_tracks(
             images, offsets, references, tracks.frames, tracks.pixels, options.half_window,
-            _WARP_ERROR, noise, USUAL_LOOKS_CHANGE, max_shift, begin, end, states, qualities, outcomes, precisions,
+            _WARP_ERROR, noise, USUAL_LOOKS_CHANGE, max_shift, curves, begin, end, states, qualities, outcomes,
+            precisions,
         )  # fmt: skip
 
     run_chunks(task, balanced_chunks(offsets, 8 * thread_count()))

@@ -2,9 +2,12 @@
 
 A patch T is taken around a pixel c of one frame and found again in another frame I as
 
-    I(A x + p) = gain T(x) + bias,    x = offset from c, |x| <= half
+    I(A x + q(x) + p) = gain T(x) + bias,    x = offset from c, |x| <= half
 
-with window weights w. Linearised in a small warp of the template, with J = dT/d(warp) made orthogonal (under w) to
+with window weights w. The bend q is quadratic in x and given (zero where nothing is known about it): turning the
+camera by a few degrees bends a patch enough to move an affine fit by hundredths of a pixel, for all patches alike.
+
+Linearised in a small warp of the template, with J = dT/d(warp) made orthogonal (under w) to
 T and to 1, gain and bias drop out of the normal equations:
 
     step = K . I(A x + p) / gain,    K = (J' w J)^-1 J' w,    gain = sum w T~ I / sum w T~^2,   T~ = T - mean T
@@ -218,7 +221,7 @@ def _shear(rows, half, variance, samples, gain, offset):
 
 
 @kernel
-def register(image, rows, pull, half, mean, variance, max_shift, state, samples, quality):
+def register(image, rows, pull, half, mean, variance, max_shift, bend, state, samples, quality):
     """Finds a template in an image.
 
     Args:
@@ -229,6 +232,7 @@ def register(image, rows, pull, half, mean, variance, max_shift, state, samples,
         mean: The template's mean.
         variance: The template's variance.
         max_shift: The position may move this far from its start, in pixels.
+        bend: (2, 3) coefficients of x^2, x y and y^2 in the column and the row.
         state: (6,) position u, v and warp [[a, b], [c, d]]; the start, overwritten by the result.
         samples: ((2 half + 1)^2,) float32 scratch.
         quality: (4,) written: correlation with the template, residual deviation in grey values of the template,
@@ -242,14 +246,19 @@ def register(image, rows, pull, half, mean, variance, max_shift, state, samples,
     a0, b0, c0, d0 = a, b, c, d
     det0 = a0 * d0 - b0 * c0
     shift = np.float32(mean)
+    uxx, uxy, uyy = bend[0, 0], bend[0, 1], bend[0, 2]
+    vxx, vxy, vyy = bend[1, 0], bend[1, 1], bend[1, 2]
+    bent_u, bent_v = half * half * (abs(uxx) + abs(uxy) + abs(uyy)), half * half * (abs(vxx) + abs(vxy) + abs(vyy))
     for _ in range(_MAX_STEPS):
-        if not _inside(image, u, v, half * (abs(a) + abs(b)), half * (abs(c) + abs(d))):
+        if not _inside(image, u, v, half * (abs(a) + abs(b)) + bent_u, half * (abs(c) + abs(d)) + bent_v):
             return OUTSIDE
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = square = np.float32(0.0)
         k = 0
         for i in range(-half, half + 1):
             for j in range(-half, half + 1):
-                value = _sample(image, np.float32(u + a * j + b * i), np.float32(v + c * j + d * i)) - shift
+                x = u + a * j + b * i + uxx * (j * j) + uxy * (i * j) + uyy * (i * i)
+                y = v + c * j + d * i + vxx * (j * j) + vxy * (i * j) + vyy * (i * i)
+                value = _sample(image, np.float32(x), np.float32(y)) - shift
                 samples[k] = value
                 row = rows[k]
                 s0 += row[0] * value
@@ -314,17 +323,18 @@ def make_templates(image, pixels, half, warp_change, noise, looks, begin, end, r
 def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, states, qualities, outcomes):
     """`register` for the tracks begin..end, whose templates are rows[slots[i]] and so on."""
     samples = np.empty((2 * half + 1) ** 2, np.float32)
+    flat = np.zeros((2, 3))
     for i in range(begin, end):
         s = slots[i]
         mean, variance = stats[s, 1], stats[s, 2]
         outcomes[i] = register(
-            image, rows[s], pulls[s], half, mean, variance, max_shift, states[i], samples, qualities[i]
+            image, rows[s], pulls[s], half, mean, variance, max_shift, flat, states[i], samples, qualities[i]
         )
 
 
 @kernel
 def register_tracks(
-    images, offsets, references, frames, pixels, half, warp_change, noise, looks, max_shift, begin, end,
+    images, offsets, references, frames, pixels, half, warp_change, noise, looks, max_shift, bends, begin, end,
     states, qualities, outcomes, precisions,
 ):  # fmt: skip
     """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
@@ -340,6 +350,7 @@ def register_tracks(
         noise: Standard deviation of the images' noise in grey values.
         looks: Change in looks, see `make_template`.
         max_shift: Observations may move this far from their start, in pixels.
+        bends: (m, 2, 3) bend of each observation's patch, see `register`.
         begin: First track.
         end: One past the last track.
         states: (m, 6) starts, overwritten by the results.
@@ -361,5 +372,15 @@ def register_tracks(
                 outcomes[k] = OUTSIDE
                 continue
             outcomes[k] = register(
-                images[frames[k]], rows, pull, half, mean, variance, max_shift, states[k], samples, qualities[k]
+                images[frames[k]],
+                rows,
+                pull,
+                half,
+                mean,
+                variance,
+                max_shift,
+                bends[k],
+                states[k],
+                samples,
+                qualities[k],
             )

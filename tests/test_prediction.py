@@ -1,0 +1,46 @@
+"""Predicted pixels, warps and bends against the exact motion of neighbouring pixels on a rendered plane."""
+
+import numpy as np
+
+from rssc.adjust.fit import fit_trajectory
+from rssc.adjust.prediction import predict_observations
+from rssc.model import Scene, Tracks
+from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+
+
+def test_prediction_follows_patches_to_second_order():
+    lens = typical_lens("opencv", 640, 480)
+    clip = render_clip(ClipOptions(lens=lens, motion="shaky", readout_ratio=0.7, seed=2, frame_count=12))
+    times = np.arange(0, 12.01, 0.25)
+    trajectory = fit_trajectory(times, clip.motion.cam_from_world(times), 0.0, 12.0, 0.5)
+    u, v = np.meshgrid(np.linspace(150, 490, 5), np.linspace(120, 360, 4))
+    reference = np.column_stack([u.ravel(), v.ravel()])
+    points = clip.world_points(0, reference)
+    pixels, visible = clip.observe(points, 6)
+    points, pixels, reference = points[visible], pixels[visible], reference[visible]
+    count = len(points)
+    tracks = Tracks(
+        12, count, np.repeat([[0, 6]], count, axis=0).ravel(), np.repeat(np.arange(count), 2),
+        np.stack([reference, pixels], axis=1).reshape(-1, 2),
+    )  # fmt: skip
+    frame_times = np.arange(12.0)
+    scene = Scene(clip.camera, tracks, points, trajectory.cam_from_world(frame_times), frame_times, trajectory)
+    found, warps, bends = predict_observations(scene, tracks.offsets[:-1])
+    np.testing.assert_allclose(found, tracks.pixels, atol=0.02)
+    # In its own frame a patch is neither warped nor bent.
+    own = tracks.frames == 0
+    np.testing.assert_allclose(warps[own], np.tile(np.eye(2), (count, 1, 1)), atol=1e-5)
+    np.testing.assert_allclose(bends[own], 0.0, atol=1e-6)
+    # In the other frame, the prediction for a patch's corner is that of a plane which faces the reference camera.
+    x, y = 8.0, -5.0
+    beside = reference + np.array([x, y])
+    corner = found + warps @ [x, y] + bends @ [x * x, x * y, y * y]
+    rays = clip.camera.lens.unproject(beside)
+    poses = clip.motion.cam_from_world(0.7 * clip.camera.row_fraction(beside))
+    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+    rays = np.einsum("nji,nj->ni", poses[:, :, :3], rays)
+    middle = clip.motion.cam_from_world(0.7 * clip.camera.row_fraction(reference))
+    normals = np.einsum("nji,nj->ni", middle[:, :, :3], clip.camera.lens.unproject(reference))
+    distance = ((points - centres) * normals).sum(axis=1) / (rays * normals).sum(axis=1)
+    expected, _ = clip.observe(centres + distance[:, None] * rays, 6)
+    np.testing.assert_allclose(corner[~own], expected, atol=0.03)
