@@ -3,7 +3,7 @@
     rough      te on a share of the tracks, one knot a frame, from the global-shutter start
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are decided here
-    knots      splines from coarse to fine, as long as the finer one explains enough more
+    knots      splines from coarse to fine: the one with the best evidence among those that leave the readout certain
 
 Evidence is the Bayesian information criterion. Residuals of one track are correlated (they share a reference patch), so
 that n of them count for fewer: n (1 - r) / (1 + r) with r their correlation from frame to frame, measured here. The
@@ -34,6 +34,7 @@ _KEPT_SHARE = 0.7
 _MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
 _ROUGH_TRACKS_PER_FRAME = 150
 _MIN_POINTS = 20
+_MAX_SIGMA_RATIO = 3.0
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
 
@@ -203,7 +204,12 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...]) -> tuple[Candidate
                             priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6)  # fmt: skip
         tried.append((f"{spacing:g}", adjustment))
         scene = adjustment.scene
-    return _rank(tried)
+    ranked = _rank(tried)
+    # A spline so fine that rows leave whole intervals unseen explains a little more and knows much less.
+    sigmas = [candidate.adjustment.covariance.sigma("readout_ratio") for candidate in ranked]
+    limit = _MAX_SIGMA_RATIO * min(sigmas)
+    certain = [candidate for candidate, sigma in zip(ranked, sigmas, strict=True) if sigma <= limit]
+    return (*certain, *(candidate for candidate in ranked if candidate not in certain))
 
 
 def _rank(tried: list[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
