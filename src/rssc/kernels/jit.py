@@ -15,6 +15,7 @@ _njit = partial(
     njit,
     cache=True,
     nogil=True,
+    no_cfunc_wrapper=True,  # nothing calls them from C, and wrapping large tuples takes long to compile
     error_model="numpy",
     # Reordering sums is fine; assuming that NaN and infinity never occur is not, because a point behind the
     # camera is reported as NaN.
