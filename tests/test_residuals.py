@@ -54,17 +54,16 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     lens = LENSES[lens]
     state = make_state(rng, lens, motion, kind.startswith("free"))
     table = make_table(rng, kind, share)
-    value, linearise = (
-        (kernels.spline_residual, kernels.linearise_spline)
-        if kind == "spline"
-        else (kernels.rectified_residual, kernels.linearise_rectified)
-    )
+    target = kernels.spline_target if kind == "spline" else kernels.rectified_target
     block = kernels.make_block()
-    eu, ev, first, count = linearise(state, table, 0, state.points[0], block)
+    compared = target(state, table, 0)
+    first, count = compared[0], 1 if compared[2] else 4
+    eu, ev = kernels.linearise(state, compared, state.points[0], block)
     scratch = kernels.make_block()
 
     def residual(state, point=state.points[0]):
-        return np.array(value(refresh(state), table, 0, point, scratch))
+        state = refresh(state)
+        return np.array(kernels.residual(state, target(state, table, 0), point, scratch))
 
     np.testing.assert_allclose(residual(state), [eu, ev], atol=1e-10)
 
@@ -102,4 +101,5 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
 def test_point_behind_the_camera_is_nan(rng):
     state = make_state(rng, LENSES["pinhole"], "slow", free=False)
     table = make_table(rng, "spline", 0.0)
-    assert np.isnan(kernels.spline_residual(state, table, 0, np.array([0.0, 0.0, -4.0]), kernels.make_block())).all()
+    target = kernels.spline_target(state, table, 0)
+    assert np.isnan(kernels.residual(state, target, np.array([0.0, 0.0, -4.0]), kernels.make_block())).all()

@@ -22,14 +22,16 @@ def dense_system(problem, state, loss_kind, loss_scale):
     size = poses + residuals.GLOBAL_COUNT + points
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
     block = residuals.make_block()
-    for table, linearise in (
-        (problem.spline, residuals.linearise_spline),
-        (problem.rectified, residuals.linearise_rectified),
+    for table, target in (
+        (problem.spline, residuals.spline_target),
+        (problem.rectified, residuals.rectified_target),
     ):
         importance = getattr(table, "importance", 1.0)
         for p in range(len(state.points)):
             for i in range(table.offsets[p], table.offsets[p + 1]):
-                eu, ev, first, count = linearise(state, table, i, state.points[p], block)
+                compared = target(state, table, i)
+                first, count = compared[0], 1 if compared[2] else 4
+                eu, ev = residuals.linearise(state, compared, state.points[p], block)
                 row = np.zeros((2, size))
                 row[:, 6 * first : 6 * (first + count)] = block.d_pose[:, : 6 * count]
                 row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global

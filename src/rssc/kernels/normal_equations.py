@@ -32,13 +32,13 @@ from rssc.kernels.jit import kernel
 from rssc.kernels.residuals import (
     GLOBAL_COUNT,
     MAX_POSES,
-    linearise_rectified,
-    linearise_spline,
+    linearise,
     make_block,
     rectified_first_pose,
-    rectified_residual,
+    rectified_target,
+    residual,
     spline_first_pose,
-    spline_residual,
+    spline_target,
 )
 from rssc.kernels.robust import loss
 
@@ -244,12 +244,14 @@ def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping
         for n in range(spline_count + rectified_count):
             if n < spline_count:
                 i = spline.offsets[p] + n
-                eu, ev, k, count = linearise_spline(state, spline, i, point, block)
+                target = spline_target(state, spline, i)
                 weight, importance = spline.weights[i], 1.0
             else:
                 i = rectified.offsets[p] + n - spline_count
-                eu, ev, k, count = linearise_rectified(state, rectified, i, point, block)
+                target = rectified_target(state, rectified, i)
                 weight, importance = rectified.weights[i], rectified.importance
+            eu, ev = linearise(state, target, point, block)
+            k, count = target[0], 1 if target[2] else MAX_POSES
             weight *= weight
             value, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
             cost += importance * value
@@ -376,14 +378,18 @@ def back_substitute(support, elimination, damping, step_pose, step_global, begin
 @kernel
 def _point_cost(state, spline, rectified, loss_kind, loss_scale, p, point, block):
     cost = 0.0
-    for i in range(spline.offsets[p], spline.offsets[p + 1]):
-        eu, ev = spline_residual(state, spline, i, point, block)
-        value, _ = loss(loss_kind, loss_scale, spline.weights[i] ** 2 * (eu * eu + ev * ev))
-        cost += value
-    for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-        eu, ev = rectified_residual(state, rectified, i, point, block)
-        value, _ = loss(loss_kind, loss_scale, rectified.weights[i] ** 2 * (eu * eu + ev * ev))
-        cost += rectified.importance * value
+    spline_count = spline.offsets[p + 1] - spline.offsets[p]
+    for n in range(spline_count + rectified.offsets[p + 1] - rectified.offsets[p]):
+        if n < spline_count:
+            i = spline.offsets[p] + n
+            target, weight, importance = spline_target(state, spline, i), spline.weights[i], 1.0
+        else:
+            i = rectified.offsets[p] + n - spline_count
+            target, weight = rectified_target(state, rectified, i), rectified.weights[i]
+            importance = rectified.importance
+        eu, ev = residual(state, target, point, block)
+        value, _ = loss(loss_kind, loss_scale, weight * weight * (eu * eu + ev * ev))
+        cost += importance * value
     return cost
 
 
@@ -410,7 +416,9 @@ def residuals_of(state, spline, rectified, begin, end, out_spline, out_rectified
     """Unweighted residuals (m, 2) of both tables, in pixels."""
     block = make_block()
     for p in range(begin, end):
+        point = state.points[p]
         for i in range(spline.offsets[p], spline.offsets[p + 1]):
-            out_spline[i, 0], out_spline[i, 1] = spline_residual(state, spline, i, state.points[p], block)
+            out_spline[i, 0], out_spline[i, 1] = residual(state, spline_target(state, spline, i), point, block)
         for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-            out_rectified[i, 0], out_rectified[i, 1] = rectified_residual(state, rectified, i, state.points[p], block)
+            eu, ev = residual(state, rectified_target(state, rectified, i), point, block)
+            out_rectified[i, 0], out_rectified[i, 1] = eu, ev

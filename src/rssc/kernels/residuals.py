@@ -106,78 +106,68 @@ def reference_pixel(state, table, i):
 
 
 @inlined
-def free_camera_point(pose, x, y, z):
+def free_camera_point(poses, k, x, y, z):
     return (
-        pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
-        pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3],
-        pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3],
+        poses[k, 0, 0] * x + poses[k, 0, 1] * y + poses[k, 0, 2] * z + poses[k, 0, 3],
+        poses[k, 1, 0] * x + poses[k, 1, 1] * y + poses[k, 1, 2] * z + poses[k, 1, 3],
+        poses[k, 2, 0] * x + poses[k, 2, 1] * y + poses[k, 2, 2] * z + poses[k, 2, 3],
     )
 
 
 @inlined
-def spline_residual(state, table, i, point, block):
-    """Residual (eu, ev) of one observation; NaN where the lens does not see the point."""
+def spline_target(state, table, i):
+    """What residual i of the spline table compares: first pose, place on the interval, whether that pose is free, how
+    the reading time moves with gamma, the measured pixel and how that moves with gamma."""
     k, s = spline_first_pose(state, table, i)
-    px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
-    u, v = project(state.lens_model, state.parameters, px, py, pz)
-    return u - table.pixels[i, 0], v - table.pixels[i, 1]
+    return k, s, False, table.fractions[i], table.pixels[i, 0], table.pixels[i, 1], 0.0, 0.0
 
 
 @inlined
-def rectified_residual(state, table, i, point, block):
+def rectified_target(state, table, i):
+    """Like `spline_target`, for the rectified table."""
     k, s = rectified_first_pose(state, table, i)
-    if table.poses[i] >= 0:
-        px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
+    u, v, du, dv = reference_pixel(state, table, i)
+    return k, s, table.poses[i] >= 0, table.reference_share, u, v, du, dv
+
+
+@inlined
+def residual(state, target, point, block):
+    """Projection minus target (eu, ev); NaN where the lens does not see the point."""
+    k, s, free, _, u, v, _, _ = target
+    if free:
+        px, py, pz = free_camera_point(state.poses, k, point[0], point[1], point[2])
     else:
         px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
-    u, v = project(state.lens_model, state.parameters, px, py, pz)
-    m_u, m_v, _, _ = reference_pixel(state, table, i)
-    return u - m_u, v - m_v
+    projected_u, projected_v = project(state.lens_model, state.parameters, px, py, pz)
+    return projected_u - u, projected_v - v
 
 
 @inlined
-def _spline_rows(state, k, px, py, pz, block, share):
-    """Both rows of the pose, point and readout derivatives, the reading time moving by `share` per gamma."""
-    d_s0, d_s1 = pose_rows(state.poses, state.increments, state.transports, k, (px, py, pz), block.d_camera_point,
-                           block.scratch, block.d_pose, block.d_point)  # fmt: skip
-    block.d_global[0, READOUT] = d_s0 * share / state.spacing
-    block.d_global[1, READOUT] = d_s1 * share / state.spacing
-
-
-@inlined
-def linearise_spline(state, table, i, point, block):
-    """Residual and Jacobian of one observation: (eu, ev, first pose, pose count)."""
-    k, s = spline_first_pose(state, table, i)
-    px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
-    u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
-    _spline_rows(state, k, px, py, pz, block, table.fractions[i])
-    return u - table.pixels[i, 0], v - table.pixels[i, 1], k, 4
-
-
-@inlined
-def linearise_rectified(state, table, i, point, block):
-    """Like `linearise_spline`, for a rectified residual."""
-    k, s = rectified_first_pose(state, table, i)
-    free = table.poses[i] >= 0
+def linearise(state, target, point, block):
+    """Residual (eu, ev), and its Jacobian in `block`."""
+    k, s, free, share, u, v, du, dv = target
     if free:
-        px, py, pz = free_camera_point(state.poses[k], point[0], point[1], point[2])
+        px, py, pz = free_camera_point(state.poses, k, point[0], point[1], point[2])
     else:
         px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
-    u, v = project_with_jacobian(state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global)
+    projected_u, projected_v = project_with_jacobian(
+        state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global
+    )
     if free:
-        c = state.poses[k]
+        d_time_u, d_time_v = 0.0, 0.0
         for row in range(2):
-            j = block.d_camera_point[row]
-            j0, j1, j2 = j[0], j[1], j[2]
-            d_pose = block.d_pose[row]
-            d_pose[0], d_pose[1], d_pose[2] = py * j2 - pz * j1, pz * j0 - px * j2, px * j1 - py * j0
-            d_pose[3], d_pose[4], d_pose[5] = j0, j1, j2
+            j0, j1, j2 = block.d_camera_point[row, 0], block.d_camera_point[row, 1], block.d_camera_point[row, 2]
+            block.d_pose[row, 0], block.d_pose[row, 3] = py * j2 - pz * j1, j0
+            block.d_pose[row, 1], block.d_pose[row, 4] = pz * j0 - px * j2, j1
+            block.d_pose[row, 2], block.d_pose[row, 5] = px * j1 - py * j0, j2
             for n in range(3):
-                block.d_point[row, n] = c[0, n] * j0 + c[1, n] * j1 + c[2, n] * j2
-            block.d_global[row, READOUT] = 0.0
+                block.d_point[row, n] = (
+                    state.poses[k, 0, n] * j0 + state.poses[k, 1, n] * j1 + state.poses[k, 2, n] * j2
+                )
     else:
-        _spline_rows(state, k, px, py, pz, block, table.reference_share)
-    m_u, m_v, dm_u, dm_v = reference_pixel(state, table, i)
-    block.d_global[0, READOUT] -= dm_u
-    block.d_global[1, READOUT] -= dm_v
-    return u - m_u, v - m_v, k, 1 if free else 4
+        d_s0, d_s1 = pose_rows(state.poses, state.increments, state.transports, k, (px, py, pz), block.d_camera_point,
+                               block.scratch, block.d_pose, block.d_point)  # fmt: skip
+        d_time_u, d_time_v = d_s0 * share / state.spacing, d_s1 * share / state.spacing
+    block.d_global[0, READOUT] = d_time_u - du
+    block.d_global[1, READOUT] = d_time_v - dv
+    return projected_u - u, projected_v - v
