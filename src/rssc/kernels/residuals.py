@@ -106,7 +106,12 @@ def reference_pixel(state, table, i):
 
 
 @inlined
-def free_camera_point(poses, k, x, y, z):
+def _seen_from(state, k, s, free, point, block):
+    """The point in camera coordinates, from a free pose or from the spline."""
+    x, y, z = point[0], point[1], point[2]
+    if not free:
+        return camera_point(state.poses, state.increments, k, s, x, y, z, block.scratch)
+    poses = state.poses
     return (
         poses[k, 0, 0] * x + poses[k, 0, 1] * y + poses[k, 0, 2] * z + poses[k, 0, 3],
         poses[k, 1, 0] * x + poses[k, 1, 1] * y + poses[k, 1, 2] * z + poses[k, 1, 3],
@@ -134,10 +139,7 @@ def rectified_target(state, table, i):
 def residual(state, target, point, block):
     """Projection minus target (eu, ev); NaN where the lens does not see the point."""
     k, s, free, _, u, v, _, _ = target
-    if free:
-        px, py, pz = free_camera_point(state.poses, k, point[0], point[1], point[2])
-    else:
-        px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
+    px, py, pz = _seen_from(state, k, s, free, point, block)
     projected_u, projected_v = project(state.lens_model, state.parameters, px, py, pz)
     return projected_u - u, projected_v - v
 
@@ -146,10 +148,7 @@ def residual(state, target, point, block):
 def linearise(state, target, point, block):
     """Residual (eu, ev), and its Jacobian in `block`."""
     k, s, free, share, u, v, du, dv = target
-    if free:
-        px, py, pz = free_camera_point(state.poses, k, point[0], point[1], point[2])
-    else:
-        px, py, pz = camera_point(state.poses, state.increments, k, s, point[0], point[1], point[2], block.scratch)
+    px, py, pz = _seen_from(state, k, s, free, point, block)
     projected_u, projected_v = project_with_jacobian(
         state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global
     )
