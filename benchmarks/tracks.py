@@ -99,8 +99,7 @@ def solved_tracks(clip: Clip) -> Tracks:
     with tempfile.TemporaryDirectory() as folder:
         write_clip(clip, folder, video=False)
         calibration = calibrate(Path(folder), fps=clip.options.frames_per_second)
-    assert calibration.scene is not None
-    return calibration.scene.tracks
+    return calibration.stretches[0].scene.tracks
 
 
 def main(argv: list[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rssc
-from rssc.cli import parse_frames
+from rssc.cli.options import parse_frames
 from rssc.errors import InputError
 from rssc.outputs.files import write_results
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -45,7 +45,9 @@ def test_finds_the_truth(clip, calibration):
 
 def test_writes_complete_files(calibration, tmp_path):
     write_results(calibration, tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["calibration.json", "points.ply", "trajectory.tum"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "calibration.json", "points.ply", "stretches.npz", "trajectory.tum",
+    ]  # fmt: skip
     assert json.loads((tmp_path / "calibration.json").read_text())["status"] == "ok"
     rows = np.loadtxt(tmp_path / "trajectory.tum")
     assert rows.shape == (30, 8)

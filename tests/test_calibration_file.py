@@ -1,6 +1,7 @@
 """calibration.json: round trip, published schema, and errors for files that are none."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError
-from rssc.model import Camera, Lens, Shutter
+from rssc.model import Camera, Lens, Shutter, Trajectory
 from rssc.model.calibration import Calibration, CalibrationFile
+from rssc.model.stretch import Stretch, read_stretches, write_stretches
+from rssc.simulation.scenes import simulate_scene
 
 NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4", "readout_ratio")
 
@@ -63,3 +66,25 @@ def test_other_files_are_refused(tmp_path, content, message):
         Calibration.load(path)
     with pytest.raises(InputError, match="cannot read"):
         Calibration.load(tmp_path / "missing.json")
+
+
+def test_stretches_come_back_as_they_were(tmp_path):
+    simulated = simulate_scene(frame_count=8, point_count=30, seed=2).scene
+    sensor = Lens("fisheye", 300, 301, 200, 150, (0.01, 0.0, 0.0, 0.0))
+    camera = replace(simulated.camera, undistorted_from=sensor)
+    trajectory = Trajectory(np.tile(np.eye(3, 4), (12, 1, 1)), -1.0, 0.66)
+    scene = replace(simulated, camera=camera, trajectory=trajectory)
+    stretch = Stretch(scene, np.arange(8) / 30, np.arange(10, 18), tuple("abcdefgh"), "clip.mp4")
+    write_stretches(tmp_path / "stretches.npz", [stretch, stretch])
+    both = read_stretches(tmp_path / "stretches.npz")
+    assert len(both) == 2
+    for again in both:
+        assert again.scene.camera == camera
+        assert (again.names, again.source) == (stretch.names, stretch.source)
+        assert again.scene.trajectory.knot_spacing == 0.66
+        np.testing.assert_array_equal(again.scene.points, scene.points)
+        np.testing.assert_array_equal(again.scene.tracks.pixels, scene.tracks.pixels)
+        np.testing.assert_array_equal(again.frame_numbers, stretch.frame_numbers)
+    (tmp_path / "stretches.npz").write_bytes(b"PK\x03\x04 broken")
+    with pytest.raises(InputError, match="calibrate again"):
+        read_stretches(tmp_path / "stretches.npz")

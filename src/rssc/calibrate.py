@@ -21,6 +21,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.model.calibration import Calibration
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
 from rssc.model.scene import Scene
+from rssc.model.stretch import Stretch
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.verdict import judge
@@ -110,7 +111,7 @@ def calibrate(source: Path | str, *, progress: Progress = lambda stage, share: N
         scene = _refined(footage.images, first.adjustment.scene)
     with stage("solving") as report:
         final = estimate(scene, method=settings.method, rough=False, report=lambda _, share: report(share))
-    return _calibration(replace(final, lenses=first.lenses), footage, start, settings, stage.seconds)
+    return _calibration(source, replace(final, lenses=first.lenses), footage, start, settings, stage.seconds)
 
 
 def _family(lens: str) -> str | None:
@@ -163,7 +164,12 @@ def _finite(covariance: np.ndarray) -> np.ndarray:
 
 
 def _calibration(
-    final: Estimate, footage: Any, start: Any, settings: CalibrateOptions, seconds: dict[str, float]
+    source: Path | str,
+    final: Estimate,
+    footage: Any,
+    start: Any,
+    settings: CalibrateOptions,
+    seconds: dict[str, float],
 ) -> Calibration:
     adjustment = final.adjustment
     scene = adjustment.scene
@@ -184,9 +190,9 @@ def _calibration(
             "observations": len(scene.tracks),
             "rms_px": adjustment.rms,
             "iterations": len(adjustment.summary.iterations),
+            "cost_by_iteration": [iteration.cost for iteration in adjustment.summary.iterations],
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
         },
         notes=(*footage.notes, *start.notes, *_lens_notes(settings)),
-        scene=scene,
-        times_s=footage.times_s,
+        stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
     )

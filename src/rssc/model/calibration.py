@@ -17,7 +17,7 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
 from rssc.model.files import camera_document, write_text
-from rssc.model.scene import Scene
+from rssc.model.stretch import STRETCHES_NAME, Stretch, read_stretches
 
 Status = Literal["ok", "weak", "degenerate"]
 
@@ -105,10 +105,8 @@ class Calibration:
     knot_spacing: float
     statistics: Mapping[str, object]
     notes: tuple[str, ...] = ()
-    scene: Scene | None = field(default=None, repr=False)
-    """Trajectory, points and tracks behind the answer; not part of the file."""
-    times_s: FloatArray | None = field(default=None, repr=False)
-    """(f,) time stamps of the frames; not part of the file."""
+    stretches: tuple[Stretch, ...] = field(default=(), repr=False)
+    """Trajectory, points and tracks behind the answer; kept in stretches.npz beside the file."""
 
     def sigma(self, name: str) -> float:
         """Standard deviation of a parameter; zero where it was not estimated."""
@@ -150,9 +148,10 @@ class Calibration:
 
     @staticmethod
     def load(path: Path | str) -> "Calibration":
-        """Reads a calibration.json."""
+        """Reads a calibration.json, and the stretches.npz beside it where there is one."""
+        path = Path(path)
         try:
-            document = CalibrationFile.model_validate(json.loads(Path(path).read_text()))
+            document = CalibrationFile.model_validate(json.loads(path.read_text()))
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}.") from error
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -162,6 +161,7 @@ class Calibration:
             where = ".".join(str(part) for part in first["loc"])
             raise InputError(f"{path} is not a calibration of ours: {where}: {first['msg']}.") from error
         lens, shutter = document.lens, document.shutter
+        kept = path.with_name(STRETCHES_NAME)
         camera = Camera(
             document.image.width,
             document.image.height,
@@ -179,4 +179,5 @@ class Calibration:
             knot_spacing=document.knot_spacing_frames,
             statistics=document.statistics.model_dump(),
             notes=tuple(document.notes),
+            stretches=read_stretches(kept) if kept.exists() else (),
         )

@@ -1,4 +1,4 @@
-"""Writes the results of a calibration: trajectory.tum, points.ply and, when these are complete, calibration.json."""
+"""Writes the results of a calibration: its side files first and, when these are complete, calibration.json."""
 
 from pathlib import Path
 
@@ -7,14 +7,17 @@ import numpy as np
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.files import tum_text, write_bytes, write_text
+from rssc.model.stretch import STRETCHES_NAME, write_stretches
 
 
 def write_results(calibration: Calibration, folder: Path) -> None:
     """Writes all files of a calibration into a folder."""
-    scene, times = calibration.scene, calibration.times_s
-    if scene is not None and times is not None:
-        write_text(folder / "trajectory.tum", tum_text(times, scene.cam_from_world))
-        write_bytes(folder / "points.ply", ply_bytes(scene.points))
+    if calibration.stretches:
+        # Stretches have no world in common: these two files are of the first.
+        first = calibration.stretches[0]
+        write_text(folder / "trajectory.tum", tum_text(first.times_s, first.scene.cam_from_world))
+        write_bytes(folder / "points.ply", ply_bytes(first.scene.points))
+        write_stretches(folder / STRETCHES_NAME, calibration.stretches)
     calibration.save(folder / "calibration.json")
 
 

@@ -1,0 +1,40 @@
+"""The command line, one module for each command; commands have no logic of their own.
+
+Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
+"""
+
+import sys
+
+import tyro
+from rich.console import Console
+
+from rssc.cli.calibrate import Calibrate
+from rssc.cli.demo import Demo
+from rssc.cli.simulate import Simulate
+from rssc.errors import RsscError
+
+COMMANDS = {
+    "demo": Demo,
+    "calibrate": Calibrate,
+    "simulate": Simulate,
+}
+
+
+def main() -> None:
+    """Entry point of the `rssc` command."""
+    command = tyro.extras.subcommand_cli_from_dict(
+        COMMANDS, prog="rssc", description="Rolling-shutter camera self-calibration from a plain video.",
+        config=(tyro.conf.OmitArgPrefixes,),
+    )  # fmt: skip
+    try:
+        sys.exit(command.run(Console()))
+    except RsscError as error:
+        message, code = str(error), error.exit_code
+    except MemoryError:
+        message, code = "not enough memory for these frames; choose fewer with --frames A:B.", 2
+    except OSError as error:
+        message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
+    except KeyboardInterrupt:
+        sys.exit(130)
+    Console(stderr=True).print(f"rssc: {message}", highlight=False, soft_wrap=True, markup=False)
+    sys.exit(code)

@@ -1,0 +1,5 @@
+"""`python -m rssc.cli`."""
+
+from rssc.cli import main
+
+main()

@@ -1,0 +1,46 @@
+"""`rssc demo`: the whole thing in a minute, without any data."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from rssc.cli.options import Output, exit_code
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Render a clip with known truth, calibrate it and show both. Needs no data."""
+
+    output: Output = Path("rssc_demo")
+    """Folder for the clip and the results."""
+    seed: int = 1
+    """Of the world and the motion."""
+
+    def run(self, console: Console) -> int:
+        from rssc.calibrate import calibrate
+        from rssc.model import Lens
+        from rssc.model.files import make_folder
+        from rssc.outputs.files import write_results
+        from rssc.outputs.terminal import print_calibration, stage_progress
+        from rssc.simulation.clip import ClipOptions, render_clip
+        from rssc.simulation.clip_files import VIDEO_NAME, write_clip
+
+        began = time.perf_counter()
+        folder = make_folder(self.output)
+        video = folder / "clip" / VIDEO_NAME
+        lens = Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03))
+        clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
+        console.print(f"A room is filmed by a hand-held rolling-shutter camera, into {video}.", markup=False)
+        with stage_progress(console) as progress:
+            write_clip(clip, video.parent, video=True, progress=lambda done, total: progress("rendering", done / total))
+            calibration = calibrate(video, progress=progress)
+        write_results(calibration, folder)
+        print_calibration(console, calibration, clip.camera)
+        console.print(
+            f"{time.perf_counter() - began:.0f} s; the clip with its truth is in {video.parent}, the calibration in "
+            f"{folder}.\nNow your own video: rssc calibrate VIDEO -o OUT",
+            markup=False,
+        )
+        return exit_code(calibration)
