@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Lens, Shutter
-from rssc.simulation.motion import Motion, room_motion
+from rssc.model.target import Target
+from rssc.simulation.board import board_size, board_world
+from rssc.simulation.motion import Motion, board_motion, room_motion
 from rssc.simulation.projection import inside_image, rolling_shutter_project
 from rssc.simulation.render import Renderer
 from rssc.simulation.world import World, build_world
@@ -47,7 +49,9 @@ class ClipOptions:
     motion: str = "hand_held"
     """One of `rssc.simulation.motion.ROOM_MOTIONS`."""
     world: str = "room"
-    """"room" or "plane"."""
+    """"room", "plane" or "board"."""
+    target: Target | None = None
+    """What is printed on the board, which is then all there is to see."""
     seed: int = 0
     """Of the motion, the world and the image noise."""
     image_noise: float = 1.5
@@ -72,6 +76,8 @@ class ClipOptions:
             raise InputError(f"exposure samples are {self.exposure_samples}; expected at least 1.")
         if not self.image_noise >= 0 or not 0 <= self.texture <= 1:
             raise InputError(f"image noise {self.image_noise} or texture {self.texture} is out of range.")
+        if (self.world == "board") != (self.target is not None):
+            raise InputError(f"world is {self.world!r} and target {self.target}; a board needs a target, others none.")
 
     def camera(self) -> Camera:
         lens = self.lens or typical_lens("pinhole", self.width, self.height)
@@ -165,9 +171,22 @@ class Clip:
 def render_clip(options: ClipOptions) -> Clip:
     """Sets up the world, the motion and the camera of a clip; its frames are rendered when they are asked for."""
     camera = options.camera()
-    world = build_world(options.world, options.seed)
-    motion = room_motion(options.motion, np.random.default_rng([options.seed, 0]), options.frames_per_second)
+    rng = np.random.default_rng([options.seed, 0])
+    if options.target is not None:
+        world = board_world(options.target)
+        motion = board_motion(rng, _board_distance(options.target, camera), options.frames_per_second)
+    else:
+        world = build_world(options.world, options.seed)
+        motion = room_motion(options.motion, rng, options.frames_per_second)
     return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour))
+
+
+def _board_distance(target: Target, camera: Camera) -> float:
+    """Distance from which a board takes up about four fifths of the image's shorter side."""
+    middle = np.array(((camera.width - 1) / 2, (camera.height - 1) / 2))
+    edges = camera.lens.unproject(middle + np.array(((-middle[0], 0), (0, -middle[1]))))
+    widths = 2 * np.abs(edges[(0, 1), (0, 1)] / edges[:, 2])
+    return float(max(board_size(target) / widths)) / 0.8
 
 
 def _eight_bit(image: np.ndarray) -> np.ndarray:

@@ -243,3 +243,15 @@ def room_motion(kind: str, rng: np.random.Generator, frames_per_second: float = 
     if kind not in ROOM_MOTIONS:
         raise InputError(f"motion is {kind!r}; expected one of {', '.join(ROOM_MOTIONS)}.")
     return replace(ROOM_MOTIONS[kind](rng), frames_per_second=frames_per_second)
+
+
+def board_motion(rng: np.random.Generator, distance: float, frames_per_second: float = 30.0) -> Motion:
+    """A hand-held camera that swings around a board at the origin, from about this distance in metres."""
+    swing = (
+        Waves.constant((0.0, 0.0, -1.0))
+        .add(rng, (0.65, 0.45, 0.15), (0.3, 0.45), count=1, phase_range=0.6)
+        .add(rng, (0.05, 0.08, 0.10), (0.3, 0.7))
+        .add(rng, (0.018, 0.022, 0.015), (0.9, 2.0), count=2)
+    )
+    position = replace(swing, offset=distance * swing.offset, amplitudes=distance * swing.amplitudes)
+    return Motion(position, _hand_angles(rng), (0.0, 0.0, 0.0), frames_per_second=frames_per_second)

@@ -46,7 +46,11 @@ def random_texture(seed: int = 0) -> Texture:
         noise = np.asarray(scipy.fft.irfft2(spectrum * band, shape, workers=2))
         # The steeper the step, the crisper the edge: about two texels wide at every wavelength.
         total += 0.5 * np.tanh(max(1.0, wavelength / 12) / noise.std() * noise)
-    level = (0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32)
+    return mip_mapped((0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32))
+
+
+def mip_mapped(level: np.ndarray) -> Texture:
+    """The texture of a (TILE, TILE) square of values from 0 to 1."""
     levels = [level]
     for _ in range(_LEVELS - 1):
         level = 0.25 * (level[::2, ::2] + level[1::2, ::2] + level[::2, 1::2] + level[1::2, 1::2])

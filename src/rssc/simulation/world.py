@@ -49,7 +49,7 @@ def build_world(kind: str, seed: int) -> World:
     if kind not in WORLD_KINDS:
         raise InputError(f"world is {kind!r}; expected one of {', '.join(WORLD_KINDS)}.")
     rng = np.random.default_rng([seed, 1])
-    solids = _room(rng) if kind == "room" else [_solid(BOX, (0, 0, 2.6), (12, 12, 0.1), 0.0, 300.0)]
+    solids = _room(rng) if kind == "room" else [make_solid(BOX, (0, 0, 2.6), (12, 12, 0.1), 0.0, 300.0)]
     count = len(solids)
     shades = np.array([[_shade(solid, face) for face in range(6)] for solid in solids])
     places = rng.uniform(0, TILE, (count, 6, 2))
@@ -59,7 +59,7 @@ def build_world(kind: str, seed: int) -> World:
 
 def _room(rng: np.random.Generator) -> list[FloatArray]:
     low, high = np.array(ROOM_LOW), np.array(ROOM_HIGH)
-    solids = [_solid(ROOM, 0.5 * (low + high), 0.5 * (high - low), 0.0, 260.0)]
+    solids = [make_solid(ROOM, 0.5 * (low + high), 0.5 * (high - low), 0.0, 260.0)]
     floor = high[1]
     # One object per cell of a grid in front of the camera, so that every part of the view has several depths.
     for x in (-2.9, -1.6, -0.5, 0.6, 1.7, 3.0):
@@ -83,15 +83,16 @@ def _object(
     choice = rng.choice(4, p=(0.45, 0.15, 0.2, 0.2))
     if choice == 3:
         y = rng.uniform(-0.6, floor - size[0])
-        return _solid(BALL, (centre[0], y, centre[2]), np.full(3, size[0]), 0.0, 500.0)
+        return make_solid(BALL, (centre[0], y, centre[2]), np.full(3, size[0]), 0.0, 500.0)
     half_height = (rng.uniform(0.25, 0.75), 0.5 * (floor - ceiling), rng.uniform(0.15, 0.4))[choice]
     if choice == 1:
         size *= 0.6
     y = ceiling + half_height if choice == 2 else floor - half_height
-    return _solid(BOX, (centre[0], y, centre[2]), (size[0], half_height, size[2]), turn, 500.0)
+    return make_solid(BOX, (centre[0], y, centre[2]), (size[0], half_height, size[2]), turn, 500.0)
 
 
-def _solid(kind: int, centre, half, turn: float, texels_per_metre: float) -> FloatArray:
+def make_solid(kind: int, centre, half, turn: float, texels_per_metre: float) -> FloatArray:
+    """A row of `World.solids`."""
     reach = half[0] if kind == BALL else np.linalg.norm(half)
     return np.array((kind, *centre, *half, math.cos(turn), math.sin(turn), reach, texels_per_metre))
 
