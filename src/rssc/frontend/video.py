@@ -86,8 +86,8 @@ class _Source(Protocol):
     times_s: FloatArray
     notes: list[str]
 
-    def read(self, indices: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yields (index, grey image) for increasing indices; a frame that cannot be decoded is left out."""
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """Yields (index, grey or RGB image) for increasing indices; a frame that cannot be decoded is left out."""
         ...
 
 
@@ -148,6 +148,12 @@ def read_footage(
     elif np.ptp(gaps) > 0.02:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the median.")
     return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
+
+
+def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, to look at."""
+    # Times do not matter here, so that any rate will do for a folder without time stamps.
+    yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
 
 
 def _open(path: Path, fps: float | None) -> _Source:
@@ -277,7 +283,7 @@ class _Video:
                 )
             break
 
-    def read(self, indices: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
         position = 0
         while position < len(indices):
             run_end = position + 1
@@ -289,7 +295,7 @@ class _Video:
                 while found < len(wanted) and wanted[found] < index:
                     found += 1
                 if found < len(wanted) and wanted[found] == index:
-                    yield index, np.asarray(frame.to_ndarray(format="gray"), np.uint8)
+                    yield index, np.asarray(frame.to_ndarray(format="rgb24" if colour else "gray"), np.uint8)
                     found += 1
             position = run_end
 
@@ -355,11 +361,12 @@ class _Folder:
         else:
             self.times_s = np.arange(len(self._files), dtype=np.float64)
 
-    def read(self, indices: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
         for index in indices:
-            image = cv2.imread(str(self._files[index]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = cv2.imread(str(self._files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
-                yield int(index), np.asarray(image, np.uint8)
+                yield int(index), np.asarray(image[..., ::-1] if colour else image, np.uint8)
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:
