@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +24,9 @@ Status = Literal["ok", "weak", "degenerate"]
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="allow")
+
+
+Document = TypeVar("Document", bound=_File)
 
 
 class ImageFile(_File):
@@ -89,6 +92,39 @@ class CalibrationFile(_File):
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
 
 
+class TruthFile(_File):
+    """truth.json: the camera blocks of calibration.json."""
+
+    image: ImageFile
+    lens: LensFile
+    shutter: ShutterFile
+
+
+def read_document(path: Path, schema: type[Document], what: str) -> Document:
+    """Reads and checks a JSON file of ours; `what` names it in the error."""
+    try:
+        return schema.model_validate(json.loads(path.read_text()))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not JSON: {error}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path} is not {what}: {where}: {first['msg']}.") from error
+
+
+def camera_of(document: CalibrationFile | TruthFile) -> Camera:
+    """The camera that `image`, `lens` and `shutter` describe."""
+    lens, shutter = document.lens, document.shutter
+    return Camera(
+        document.image.width,
+        document.image.height,
+        Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion)),
+        Shutter(shutter.readout_ratio, "rows" if "top" in shutter.direction else "columns"),
+    )
+
+
 @dataclass(frozen=True)
 class Calibration:
     """A calibrated camera with its uncertainty and a verdict."""
@@ -150,27 +186,12 @@ class Calibration:
     def load(path: Path | str) -> "Calibration":
         """Reads a calibration.json, and the stretches.npz beside it where there is one."""
         path = Path(path)
-        try:
-            document = CalibrationFile.model_validate(json.loads(path.read_text()))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}.") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is not JSON: {error}.") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InputError(f"{path} is not a calibration of ours: {where}: {first['msg']}.") from error
-        lens, shutter = document.lens, document.shutter
+        document = read_document(path, CalibrationFile, "a calibration of ours")
         kept = path.with_name(STRETCHES_NAME)
-        camera = Camera(
-            document.image.width,
-            document.image.height,
-            Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion)),
-            Shutter(shutter.readout_ratio, "rows" if "top" in shutter.direction else "columns"),
-        )
+        camera = camera_of(document)
         return Calibration(
             camera=camera,
-            frame_interval_s=shutter.frame_interval_s,
+            frame_interval_s=document.shutter.frame_interval_s,
             parameters=tuple(document.covariance.parameters),
             covariance=np.array(document.covariance.matrix, dtype=float),
             status=document.status,

@@ -1,0 +1,40 @@
+"""`rssc evaluate`: a calibration against the truth."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Compare a calibration with a truth file: absolute errors, errors in sigmas, and the trajectory error.
+
+    The last line is the same as one JSON object.
+    """
+
+    calibration: Positional[Path]
+    """calibration.json of `rssc calibrate`."""
+    truth: Path
+    """truth.json of `rssc simulate`, or any file with the same image, lens and shutter blocks."""
+    trajectory: Path | None = None
+    """True trajectory as a TUM file; compared with the trajectory.tum beside the calibration, up to a similarity."""
+    max_difference: float = 0.01
+    """Poses further apart in time than so many seconds are not matched."""
+    json_file: Annotated[Path | None, arg(name="json")] = None
+    """File to write the JSON object to."""
+
+    def run(self, console: Console) -> int:
+        from rssc.model.files import write_text
+        from rssc.outputs.evaluate import evaluate, print_evaluation
+
+        evaluation = evaluate(self.calibration, self.truth, self.trajectory, self.max_difference)
+        print_evaluation(console, evaluation)
+        line = json.dumps(evaluation.document())
+        if self.json_file is not None:
+            write_text(self.json_file, line + "\n")
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+        return 0

@@ -1,0 +1,198 @@
+"""Evaluation against the truth: Umeyama's alignment as a property, evo as the oracle of the trajectory error."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from rssc.errors import InputError
+from rssc.model import Camera, Lens, Shutter
+from rssc.model.calibration import Calibration
+from rssc.model.files import camera_document, tum_text
+from rssc.outputs.evaluate import evaluate
+from rssc.outputs.trajectory_error import align, match_times, read_tum, trajectory_error
+from rssc.simulation.motion import room_motion
+
+CAMERA = Camera(640, 480, Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)), Shutter(0.62))
+NAMES = (*CAMERA.lens.parameter_names, "readout_ratio")
+
+
+def calibration_of(camera: Camera) -> Calibration:
+    names = (*camera.lens.parameter_names, "readout_ratio")
+    return Calibration(
+        camera, 1 / 30, names, np.diag(np.linspace(0.1, 0.5, len(names)) ** 2), "ok", (), "te", 1.0,
+        {"frames": 2, "points": 3, "observations": 4, "rms_px": 0.1, "iterations": 5, "seconds": {}},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A calibration whose values are each a tenth off, with its truth."""
+    lens = CAMERA.lens.with_parameters(CAMERA.lens.parameters[:6] + 0.1)
+    calibration_of(CAMERA.with_lens(lens).with_readout_ratio(0.72)).save(tmp_path / "calibration.json")
+    (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA, 1 / 30)))
+    return tmp_path
+
+
+def write_trajectory(path, times_s, motion, similarity=(1.0, np.eye(3), np.zeros(3)), noise=0.0):
+    scale, rotation, translation = similarity
+    poses = motion.cam_from_world(30 * times_s)
+    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3]) @ rotation.T * scale + translation
+    centres += noise * np.random.default_rng(1).standard_normal(centres.shape)
+    poses[:, :, :3] = poses[:, :, :3] @ rotation.T
+    poses[:, :, 3] = -np.einsum("nij,nj->ni", poses[:, :, :3], centres)
+    path.write_text(tum_text(times_s, poses))
+
+
+def test_errors_are_absolute_and_in_sigmas(files):
+    evaluation = evaluate(files / "calibration.json", files / "truth.json")
+    by_name = {p.name: p for p in evaluation.parameters}
+    assert set(by_name) == {*NAMES, "readout_time_s"}
+    for name, sigma in zip(NAMES, np.linspace(0.1, 0.5, len(NAMES)), strict=True):
+        assert by_name[name].error == pytest.approx(0.1)
+        assert by_name[name].sigmas == pytest.approx(0.1 / sigma)
+    assert by_name["readout_time_s"].error == pytest.approx(0.1 / 30)
+    assert by_name["readout_time_s"].sigmas == pytest.approx(by_name["readout_ratio"].sigmas)
+    assert evaluation.trajectory is None
+    assert evaluation.notes == ()
+
+
+def test_other_lens_model_compares_the_camera_matrix_only(files):
+    other = Camera(640, 480, Lens("fisheye", 511.0, 508.0, 324.0, 236.0), Shutter(0.62))
+    (files / "truth.json").write_text(json.dumps(camera_document(other, 1 / 30)))
+    evaluation = evaluate(files / "calibration.json", files / "truth.json")
+    assert [p.name for p in evaluation.parameters] == ["fx", "fy", "cx", "cy", "readout_ratio", "readout_time_s"]
+    assert "fisheye" in evaluation.notes[0]
+
+
+def test_other_axis_and_direction_are_said(files):
+    columns = Camera(640, 480, CAMERA.lens, Shutter(0.62, "columns"))
+    (files / "truth.json").write_text(json.dumps(camera_document(columns, 1 / 30)))
+    evaluation = evaluate(files / "calibration.json", files / "truth.json")
+    assert "columns" in evaluation.notes[0]
+    assert "readout_ratio" not in {p.name for p in evaluation.parameters}
+    backwards = CAMERA.with_readout_ratio(-0.62)
+    (files / "truth.json").write_text(json.dumps(camera_document(backwards, 1 / 30)))
+    evaluation = evaluate(files / "calibration.json", files / "truth.json")
+    assert "opposite" in evaluation.notes[0]
+
+
+def test_a_calibration_serves_as_truth_of_itself(files):
+    evaluation = evaluate(files / "calibration.json", files / "calibration.json")
+    assert all(p.error == 0 for p in evaluation.parameters)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(0, 2**31), st.floats(0.01, 100), st.tuples(*3 * [st.floats(-3, 3)]), st.tuples(*3 * [st.floats(-9, 9)])
+)
+def test_align_finds_the_similarity(seed, scale, turn, shift):
+    points = np.random.default_rng(seed).standard_normal((12, 3))
+    rotation = Rotation.from_rotvec(turn).as_matrix()
+    found = align(points, scale * points @ rotation.T + shift)
+    assert found.scale == pytest.approx(scale, rel=1e-9)
+    np.testing.assert_allclose(found.rotation, rotation, atol=1e-9)
+    np.testing.assert_allclose(found.translation, shift, atol=1e-8 * max(scale, 1))
+
+
+def test_align_is_never_a_reflection(rng):
+    points = rng.standard_normal((30, 3)) * (3, 2, 0.01)
+    found = align(points, points * (1, 1, -1))
+    assert np.linalg.det(found.rotation) == pytest.approx(1)
+
+
+def test_times_match_as_by_exhaustive_search(rng):
+    for lengths in ((40, 90), (90, 40), (5, 1), (1, 5)):
+        times, others = (np.sort(rng.uniform(0, 3, n)) for n in lengths)
+        rows, columns = match_times(times, others, 0.02)
+        from_first = len(times) < len(others)
+        short, long = (times, others) if from_first else (others, times)
+        distance = np.abs(short[:, None] - long)
+        good = np.flatnonzero(distance.min(axis=1) <= 0.02)
+        expected = (good, distance.argmin(axis=1)[good]) if from_first else (distance.argmin(axis=1)[good], good)
+        np.testing.assert_array_equal(rows, expected[0])
+        np.testing.assert_array_equal(columns, expected[1])
+
+
+@pytest.mark.parametrize("true_rate", [30.0, 200.0, 17.0])
+def test_trajectory_error_agrees_with_evo(files, true_rate):
+    metrics = pytest.importorskip("evo.core.metrics", reason="evo, the oracle of trajectory errors, is not installed")
+    from evo.core import sync
+    from evo.tools import file_interface
+
+    motion = room_motion("hand_held", np.random.default_rng(2))
+    rotation = Rotation.from_rotvec((0.3, -1.2, 0.7)).as_matrix()
+    write_trajectory(files / "trajectory.tum", np.arange(60) / 30, motion, (0.37, rotation, (5.0, -2.0, 1.0)), 0.003)
+    # Time stamps that do not fall on the frames, and beyond both ends.
+    write_trajectory(files / "true.tum", np.arange(-0.5, 2.5, 1 / true_rate) + 0.0021, motion)
+
+    found = evaluate(files / "calibration.json", files / "truth.json", files / "true.tum").trajectory
+    assert found is not None
+    truth, estimated = sync.associate_trajectories(
+        file_interface.read_tum_trajectory_file(str(files / "true.tum")),
+        file_interface.read_tum_trajectory_file(str(files / "trajectory.tum")),
+        max_diff=0.01,
+    )
+    estimated.align(truth, correct_scale=True)
+    ape = metrics.APE(metrics.PoseRelation.translation_part)
+    ape.process_data((truth, estimated))
+    expected = ape.get_all_statistics()
+    assert len(found.errors) == truth.num_poses
+    for name in ("rmse", "mean", "median", "min", "max"):
+        assert found.statistics()[name] == pytest.approx(expected[name], abs=1e-9), name
+    assert 0.001 < found.rmse < 0.05
+
+
+def test_identical_up_to_similarity_is_no_error(tmp_path):
+    motion = room_motion("drone", np.random.default_rng(2))
+    times = np.arange(40) / 30
+    rotation = Rotation.from_rotvec((0.3, -1.2, 0.7)).as_matrix()
+    write_trajectory(tmp_path / "a.tum", times, motion, (0.5, rotation, (1.0, 2.0, 3.0)))
+    write_trajectory(tmp_path / "b.tum", times, motion)
+    error = trajectory_error(read_tum(tmp_path / "a.tum"), read_tum(tmp_path / "b.tum"))
+    assert error.rmse < 1e-8
+    assert error.true_from_estimated.scale == pytest.approx(2, abs=1e-6)
+
+
+def test_bad_files_raise_one_clear_line(files):
+    calibration, truth = files / "calibration.json", files / "truth.json"
+    with pytest.raises(InputError, match="cannot read"):
+        evaluate(calibration, files / "absent.json")
+    (files / "bad.json").write_text('{"image": {}}')
+    with pytest.raises(InputError, match=r"is not a truth.*image\.width"):
+        evaluate(calibration, files / "bad.json")
+    small = Camera(320, 240, CAMERA.lens, CAMERA.shutter)
+    (files / "small.json").write_text(json.dumps(camera_document(small, 1 / 30)))
+    with pytest.raises(InputError, match="320 x 240"):
+        evaluate(calibration, files / "small.json")
+    with pytest.raises(InputError, match=r"trajectory\.tum does not exist"):
+        evaluate(calibration, truth, truth)
+    (files / "trajectory.tum").write_text("# t x y z\n0 1 2 3\n")
+    with pytest.raises(InputError, match="line 2"):
+        evaluate(calibration, truth, files / "trajectory.tum")
+    still = "".join(f"{t} 1 2 3 0 0 0 1\n" for t in range(5))
+    (files / "trajectory.tum").write_text(still)
+    with pytest.raises(InputError, match="lie on a line or in one place"):
+        evaluate(calibration, truth, files / "trajectory.tum")
+    (files / "late.tum").write_text(still.replace(" 1 2 3", ".5 1 2 3"))
+    with pytest.raises(InputError, match="0 of 5 poses"):
+        evaluate(calibration, truth, files / "late.tum")
+
+
+def test_the_command_prints_a_table_and_ends_with_json(files):
+    write_trajectory(files / "trajectory.tum", np.arange(20) / 30, room_motion("drone", np.random.default_rng(0)))
+    command = [sys.executable, "-m", "rssc.cli", "evaluate", str(files / "calibration.json"), "--truth",
+               str(files / "truth.json"), "--trajectory", str(files / "trajectory.tum"), "--json",
+               str(files / "result.json")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert result == json.loads((files / "result.json").read_text())
+    assert result["parameters"]["fx"]["error"] == pytest.approx(0.1)
+    assert result["trajectory"]["rmse"] < 1e-8
+    assert "in formal sigmas" in done.stdout
