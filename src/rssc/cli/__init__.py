@@ -10,6 +10,7 @@ from rich.console import Console
 
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.demo import Demo
+from rssc.cli.export import Export
 from rssc.cli.simulate import Simulate
 from rssc.errors import RsscError
 
@@ -17,6 +18,7 @@ COMMANDS = {
     "demo": Demo,
     "calibrate": Calibrate,
     "simulate": Simulate,
+    "export": Export,
 }
 
 

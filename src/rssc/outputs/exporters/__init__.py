@@ -1,0 +1,133 @@
+"""Hands a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rssc.errors import InputError
+from rssc.model.calibration import Calibration
+from rssc.model.camera import Camera
+from rssc.model.files import make_folder, write_bytes
+from rssc.model.stretch import STRETCHES_NAME, Stretch
+from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
+from rssc.outputs.exporters.exporter import Export, Exporter, ExportOptions, Files, line_count
+from rssc.outputs.exporters.gsplat import GSPLAT
+from rssc.outputs.exporters.opencv import OPENCV, VINS
+from rssc.outputs.exporters.robotics import KALIBR, ROS
+from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
+from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
+
+__all__ = ["EXPORTERS", "ExportOptions", "export_files", "write_export"]
+
+EXPORTERS: dict[str, Exporter] = {
+    "colmap": COLMAP,
+    "colmap-text": COLMAP_TEXT,
+    "opencv": OPENCV,
+    "kalibr": KALIBR,
+    "ros": ROS,
+    "vins": VINS,
+    "gyroflow": GYROFLOW,
+    "opendronemap": OPENDRONEMAP,
+    "nerfstudio": NERFSTUDIO,
+    "gsplat": GSPLAT,
+    "instant-ngp": INSTANT_NGP,
+}
+
+
+def export_files(calibration: Calibration, format_name: str, options: ExportOptions | None = None) -> Files:
+    """The files of a format.
+
+    Args:
+        calibration: What to hand over, with its stretches where the format has poses.
+        format_name: One of `EXPORTERS`.
+        options: Choices that some formats offer.
+    """
+    options = options or ExportOptions()
+    if format_name not in EXPORTERS:
+        raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
+    exporter = EXPORTERS[format_name]
+    stretch = _stretch(calibration, format_name, options) if exporter.has_poses else None
+    camera = stretch.scene.camera if stretch is not None else _camera(calibration)
+    _check(exporter, format_name, camera, options)
+    statement = _statement(calibration, exporter, camera)
+    return exporter.files(
+        Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
+    )  # fmt: skip
+
+
+def write_export(
+    calibration: Calibration, format_name: str, output: Path, options: ExportOptions | None = None
+) -> list[Path]:
+    """Writes the files of a format into a folder; a single file may be given its own name, with the same ending."""
+    files = export_files(calibration, format_name, options)
+    names = list(files)
+    if len(names) == 1 and output.suffix == Path(names[0]).suffix and not output.is_dir():
+        paths = [make_folder(output.parent) / output.name]
+    else:
+        folder = make_folder(output)
+        paths = [folder / name for name in names]
+    for path, content in zip(paths, files.values(), strict=True):
+        write_bytes(path, content)
+    return paths
+
+
+def _stretch(calibration: Calibration, format_name: str, options: ExportOptions) -> Stretch:
+    count = len(calibration.stretches)
+    if not count:
+        raise InputError(
+            f"{format_name} needs poses, and there is no {STRETCHES_NAME} beside the calibration; "
+            "keep the two files together, or calibrate again."
+        )
+    if not 0 <= options.stretch < count:
+        raise InputError(f"stretch is {options.stretch}; this calibration has {count}, counted from 0.")
+    return calibration.stretches[options.stretch]
+
+
+def _camera(calibration: Calibration) -> Camera:
+    """The camera; only the stretches remember whether the images were undistorted."""
+    if not calibration.stretches:
+        return calibration.camera
+    return replace(calibration.camera, undistorted_from=calibration.stretches[0].scene.camera.undistorted_from)
+
+
+def _check(exporter: Exporter, format_name: str, camera: Camera, options: ExportOptions) -> None:
+    direction = camera.shutter.direction
+    if direction not in exporter.directions:
+        able = [name for name, other in EXPORTERS.items() if direction in other.directions]
+        raise InputError(
+            f"{format_name} cannot hold a sensor that reads {_words(direction)}, only "
+            f"{' or '.join(map(_words, exporter.directions))}; formats that can: {', '.join(able)}."
+        )
+    if exporter.has_row_times and camera.undistorted_from is not None:
+        able = [name for name, other in EXPORTERS.items() if not other.has_row_times]
+        raise InputError(
+            f"{format_name} takes times from rows of its images, but these images were undistorted and their rows are "
+            f"no longer the sensor's; calibrate the original footage, or export to {', '.join(able)}."
+        )
+    if options.row != "middle" and not exporter.has_row_choice:
+        able = [name for name, other in EXPORTERS.items() if other.has_row_choice]
+        raise InputError(f"row is {options.row!r}, but {format_name} has fixed rows; it is for {', '.join(able)}.")
+
+
+def _words(direction: str) -> str:
+    return direction.replace("_", " ")
+
+
+def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> dict[str, object]:
+    """What every file says about itself."""
+    readout_time_s = abs(camera.shutter.readout_ratio) * calibration.frame_interval_s
+    rows = "rows of the image as the sensor read it, with its lens distortion"
+    if camera.undistorted_from is not None:
+        rows = "rows of the sensor's image before it was undistorted, not of the images that were calibrated"
+    return {
+        "written_by": "rssc export",
+        "calibration_status": calibration.status,
+        "readout_time_s": readout_time_s,
+        "line_delay_s": readout_time_s / line_count(camera),
+        "frame_interval_s": calibration.frame_interval_s,
+        "direction": camera.shutter.direction,
+        "units": exporter.units,
+        "span": exporter.span,
+        "reference_row": exporter.reference_row,
+        "pixel_centre": exporter.pixel_centre,
+        "rows": rows,
+    }

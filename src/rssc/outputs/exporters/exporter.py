@@ -1,0 +1,144 @@
+"""What every exporter shares: how a format is described, and what an exporter is given.
+
+Three things differ between tools and spoil a result silently; every file that is written states them:
+
+- the span of the readout time: H line delays (first row to one past the last, ours) or H - 1 (first row to last)
+- the row that a time stamp or a pose belongs to
+- where the centre of the top-left pixel is: (0, 0), ours and OpenCV's, or (0.5, 0.5), COLMAP's
+
+Rows are 0 .. H - 1 here and may be fractions: the middle row is (H - 1) / 2, the upper edge of the image -0.5. For a
+sensor that reads sideways, read column and W.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import Camera
+from rssc.model.stretch import Stretch
+
+DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
+DOWNWARDS = ("top_to_bottom",)
+CENTRE_ZERO = "(0, 0) is the centre of the top-left pixel, as in OpenCV"
+CENTRE_HALF = "(0.5, 0.5) is the centre of the top-left pixel, as in COLMAP: OpenCV's cx and cy plus 0.5"
+HALF_PIXEL = 0.5
+
+Files = Mapping[str, bytes]
+"""Names of files, with what is in them."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Choices that some formats offer."""
+
+    stretch: int = 0
+    """Which stretch of the calibration the poses are taken from; stretches have no world in common."""
+    row: Literal["first", "middle", "last"] = "middle"
+    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """A format: what it holds, what it means, and the function that makes its files."""
+
+    description: str
+    """One line for the help text."""
+    units: str
+    span: str
+    reference_row: str
+    pixel_centre: str
+    files: Callable[["Export"], Files]
+    directions: tuple[str, ...] = DIRECTIONS
+    """Readout directions that the format can hold."""
+    has_poses: bool = False
+    """Whether poses are written, and stretches.npz is needed for it."""
+    has_row_times: bool = True
+    """Whether the tool itself computes times from rows of its images; false where the shutter is only a remark."""
+    has_row_choice: bool = False
+    """Whether `ExportOptions.row` means anything."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """One calibration on its way to one format, which is known to hold it."""
+
+    camera: Camera
+    frame_interval_s: float
+    stretch: Stretch | None
+    row: str
+    """Row choice of the options."""
+    statement: Mapping[str, object]
+    """The shutter and the conventions of the files, to be written into them."""
+
+    @property
+    def is_fisheye(self) -> bool:
+        return self.camera.lens.model == "fisheye"
+
+    @property
+    def distortion(self) -> tuple[float, float, float, float]:
+        """k1 k2 p1 p2 of a perspective lens (zero where the model has none), k1 k2 k3 k4 of a fisheye."""
+        k1, k2, third, fourth = (*self.camera.lens.distortion, 0.0, 0.0, 0.0, 0.0)[:4]
+        return k1, k2, third, fourth
+
+    @property
+    def matrix(self) -> FloatArray:
+        """(3, 3) camera matrix, pixel centres at integers."""
+        lens = self.camera.lens
+        return np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def line_count(self) -> int:
+        """Rows, or columns of a sensor that reads sideways."""
+        return line_count(self.camera)
+
+    @property
+    def readout_time_s(self) -> float:
+        return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
+
+    @property
+    def frames(self) -> Stretch:
+        """The stretch of a format with poses."""
+        assert self.stretch is not None
+        return self.stretch
+
+    def row_delay(self, row: float) -> float:
+        """Time in frame intervals from row 0 to a row; negative where the sensor reads backwards."""
+        return self.camera.shutter.readout_ratio * row / self.line_count
+
+    def row_times(self, row: float) -> FloatArray:
+        """(f,) times in frame intervals at which a row of each frame is read."""
+        return self.frames.scene.frame_times + self.row_delay(row)
+
+    def row_poses(self, row: float) -> FloatArray:
+        """(f, 3, 4) cam_from_world of each frame when a row is read."""
+        trajectory = self.frames.scene.trajectory
+        if trajectory is None:
+            raise InputError(
+                "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
+                "unknown; calibrate with --method auto."
+            )
+        return trajectory.cam_from_world(self.row_times(row))
+
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """File names of the frames; those of a video get the ending of PNG files."""
+        return tuple(name if "." in name else f"{name}.png" for name in self.frames.names)
+
+
+def line_count(camera: Camera) -> int:
+    return camera.height if camera.shutter.axis == "rows" else camera.width
+
+
+def comment(statement: Mapping[str, object]) -> str:
+    """The statement as lines of comment, for YAML and text files."""
+    return "".join(f"# {name}: {value}\n" for name, value in statement.items())
+
+
+def homogeneous(poses: FloatArray) -> FloatArray:
+    """(n, 4, 4) matrices of (n, 3, 4) poses."""
+    bottom = np.broadcast_to([[[0.0, 0.0, 0.0, 1.0]]], (len(poses), 1, 4))
+    return np.concatenate([poses, bottom], axis=1)

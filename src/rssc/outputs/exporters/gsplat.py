@@ -1,0 +1,59 @@
+"""gsplat: arrays for `gsplat.rasterization(.., rolling_shutter=, viewmats=, viewmats_rs=)`.
+
+gsplat sees row v of a top-to-bottom sensor at t = v / (H - 1) between `viewmats` (t = 0) and `viewmats_rs` (t = 1),
+and correspondingly in the other directions, so these are the poses of the row that is read first and of the one that is
+read last. Between them it interpolates: spherically in rotation, linearly in the translation of world to camera.
+"""
+
+import io
+import json
+
+import numpy as np
+
+from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files, homogeneous
+
+_SHUTTER_TYPES = {"top_to_bottom": 0, "left_to_right": 1, "bottom_to_top": 2, "right_to_left": 3}
+_GLOBAL_SHUTTER = 4
+
+
+def _gsplat(export: Export) -> Files:
+    camera, count = export.camera, len(export.frames.names)
+    first, last = homogeneous(export.row_poses(0)), homogeneous(export.row_poses(export.line_count - 1))
+    if camera.shutter.readout_ratio < 0:
+        first, last = last, first
+    matrix = export.matrix
+    matrix[:2, 2] += HALF_PIXEL
+    radial = export.distortion if export.is_fisheye else (*export.distortion[:2], 0.0, 0.0, 0.0, 0.0)
+    arrays = {
+        "viewmats": first,
+        "Ks": np.tile(matrix, (count, 1, 1)),
+        "radial_coeffs": np.tile(radial, (count, 1)),
+        "width": np.array(camera.width),
+        "height": np.array(camera.height),
+        "camera_model": np.array("fisheye" if export.is_fisheye else "pinhole"),
+        "rolling_shutter": np.array(_SHUTTER_TYPES[camera.shutter.direction]),
+        "names": np.array(export.image_names),
+        "points": export.frames.scene.points,
+        "statement": np.array(json.dumps(dict(export.statement), indent=1)),
+    }
+    if not export.is_fisheye:
+        arrays["tangential_coeffs"] = np.tile(export.distortion[2:], (count, 1))
+    if export.readout_time_s == 0:
+        # gsplat refuses a second pose for a global shutter.
+        arrays["rolling_shutter"] = np.array(_GLOBAL_SHUTTER)
+    else:
+        arrays["viewmats_rs"] = last
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    return {"gsplat.npz": buffer.getvalue()}
+
+
+GSPLAT = Exporter(
+    description="arrays (npz): viewmats and viewmats_rs of first and last row, Ks, distortion, RollingShutterType",
+    units="pixels; scene units; world-to-camera matrices with OpenCV's axes",
+    span="H - 1 line delays: from the row that is read first (viewmats) to the one that is read last (viewmats_rs)",
+    reference_row="the row that is read first for viewmats, the row that is read last for viewmats_rs",
+    pixel_centre=CENTRE_HALF,
+    files=_gsplat,
+    has_poses=True,
+)

@@ -1,0 +1,146 @@
+"""transforms.json of radiance fields: nerfstudio (as 3dgs-deblur reads it) and instant-ngp.
+
+Both want camera to world with OpenGL's camera axes (x right, y up, z back), so y and z change sign:
+
+    transform_matrix = world_from_cam diag(1, -1, -1, 1)
+
+nerfstudio moves the camera from the pose of the middle row with constant velocities; instant-ngp interpolates between
+the poses of the image's upper and lower edge. Neither follows the trajectory within a frame more closely than that.
+"""
+
+import json
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray
+from rssc.outputs.exporters.exporter import CENTRE_HALF, DOWNWARDS, HALF_PIXEL, Export, Exporter, Files, homogeneous
+
+_OPENGL_FROM_OPENCV = np.array([1.0, -1.0, -1.0])
+_TINY = 1e-12
+_FIELD_SHARE = 95.0
+
+
+def _world_from_cam_opengl(cam_from_world: FloatArray) -> FloatArray:
+    """(n, 4, 4) camera to world of (n, 3, 4) poses, with OpenGL's camera axes."""
+    rotations = cam_from_world[:, :, :3].transpose(0, 2, 1)
+    centres = -np.einsum("nij,nj->ni", rotations, cam_from_world[:, :, 3])
+    return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres[:, :, None]], axis=2))
+
+
+def _intrinsics(export: Export) -> dict:
+    camera, lens = export.camera, export.camera.lens
+    names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "p1", "p2")
+    return {
+        "w": camera.width,
+        "h": camera.height,
+        "fl_x": lens.fx,
+        "fl_y": lens.fy,
+        "cx": lens.cx + HALF_PIXEL,
+        "cy": lens.cy + HALF_PIXEL,
+        **dict(zip(names, export.distortion, strict=True)),
+    }
+
+
+def _json(document: dict) -> bytes:
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def _coloured_ply(points: FloatArray) -> bytes:
+    """Binary PLY of (n, 3) grey points; nerfstudio reads colours and gets none from tracks of grey images."""
+    vertices = np.zeros(len(points), dtype=[("position", "<f4", 3), ("colour", "u1", 3)])
+    vertices["position"], vertices["colour"] = points, 128
+    properties = "".join(f"property float {axis}\n" for axis in "xyz")
+    properties += "".join(f"property uchar {colour}\n" for colour in ("red", "green", "blue"))
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(points)}\n{properties}end_header\n"
+    return header.encode() + vertices.tobytes()
+
+
+def _nerfstudio(export: Export) -> Files:
+    middle = (export.line_count - 1) / 2
+    poses = export.row_poses(middle)
+    trajectory = export.frames.scene.trajectory
+    assert trajectory is not None
+    # dT/dt = [v] T for T = cam_from_world: the camera itself moves by -v in its own frame.
+    velocities = -trajectory.velocities(export.row_times(middle)) / export.frame_interval_s
+    frames = [
+        {
+            "file_path": f"images/{name}",
+            "transform_matrix": matrix.tolist(),
+            "camera_linear_velocity": linear.tolist(),
+            "camera_angular_velocity": angular.tolist(),
+        }
+        for name, matrix, linear, angular in zip(
+            export.image_names,
+            _world_from_cam_opengl(poses),
+            velocities[:, 3:] * _OPENGL_FROM_OPENCV,
+            velocities[:, :3] * _OPENGL_FROM_OPENCV,
+            strict=True,
+        )
+    ]
+    document = {
+        "rssc": dict(export.statement),
+        "camera_model": "OPENCV_FISHEYE" if export.is_fisheye else "OPENCV",
+        **_intrinsics(export),
+        "rolling_shutter_time": export.readout_time_s,
+        "exposure_time": 0.0,
+        "ply_file_path": "sparse_pc.ply",
+        "frames": frames,
+    }
+    return {"transforms.json": _json(document), "sparse_pc.ply": _coloured_ply(export.frames.scene.points)}
+
+
+NERFSTUDIO = Exporter(
+    description="transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time",
+    units="pixels; rolling_shutter_time in s; velocities per s in scene units and radians, in OpenGL camera axes",
+    span="H line delays: pixel y (0.5 in the first row) is seen rolling_shutter_time * (y / H - 0.5) after the pose",
+    reference_row="middle row, (H - 1) / 2 counted from 0",
+    pixel_centre=CENTRE_HALF,
+    files=_nerfstudio,
+    directions=DOWNWARDS,
+    has_poses=True,
+)
+
+
+def _field(export: Export) -> dict:
+    """`scale` and `offset` that put most points into the unit cube, where instant-ngp has its detail."""
+    points = export.frames.scene.points
+    centre = np.median(points, axis=0)
+    radius = float(np.percentile(np.linalg.norm(points - centre, axis=1), _FIELD_SHARE))
+    scale = 0.5 / max(radius, _TINY)
+    return {"scale": scale, "offset": (0.5 - scale * centre).tolist(), "aabb_scale": 16}
+
+
+def _instant_ngp(export: Export) -> Files:
+    first_edge, last_edge = -HALF_PIXEL, export.line_count - HALF_PIXEL
+    starts = _world_from_cam_opengl(export.row_poses(first_edge))
+    ends = _world_from_cam_opengl(export.row_poses(last_edge))
+    intrinsics = _intrinsics(export)
+    if export.is_fisheye:
+        # With all coefficients zero instant-ngp takes the lens for a pinhole, whatever is_fisheye says.
+        intrinsics = {"is_fisheye": True, **intrinsics, "k1": intrinsics["k1"] or _TINY}
+    document = {
+        "rssc": dict(export.statement),
+        **intrinsics,
+        **_field(export),
+        "rolling_shutter": [0.0, 0.0, 1.0, 0.0] if export.camera.shutter.axis == "rows" else [0.0, 1.0, 0.0, 0.0],
+        "frames": [
+            {
+                "file_path": f"images/{name}",
+                "transform_matrix_start": start.tolist(),
+                "transform_matrix_end": end.tolist(),
+            }
+            for name, start, end in zip(export.image_names, starts, ends, strict=True)
+        ],
+    }
+    return {"transforms.json": _json(document)}
+
+
+INSTANT_NGP = Exporter(
+    description="transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end",
+    units="pixels; time as a share of the readout: t = u or v in 0 .. 1 across the image, whichever way it is read",
+    span="H line delays: from the upper edge of the image (t = 0) to its lower edge (t = 1); sideways, left to right",
+    reference_row="none: start is the pose at the upper (left) edge, row -0.5; end at the lower (right), row H - 0.5",
+    pixel_centre=CENTRE_HALF,
+    files=_instant_ngp,
+    has_poses=True,
+)
