@@ -1,0 +1,111 @@
+"""Warps a rolling-shutter image to the pose of one row.
+
+A pixel of the output looks along the unit ray d of the reference pose and sees a point at distance 1 / rho. The
+rolling camera sees the same point at the row fraction s that solves
+
+    s = row_fraction(x(s))        x(s) = project(R(s) d + rho t(s))        [R | t](s) = T(s) T_reference^-1
+
+Written with rho instead of the distance this needs no division, and rho = 0 is a point at infinity, which only
+rotation moves. x(s) moves by a small part of the image during the readout, so the fixed point is reached in a few
+steps. This runs on the nodes of a coarse grid; between them the source pixels are interpolated.
+"""
+
+import math
+
+import numpy as np
+
+from rssc.kernels import lens as lens_kernels
+from rssc.kernels.jit import inlined, kernel
+
+NO_LENS = -1
+OUTSIDE = -1e4
+_MAX_STEPS = 20
+_TOLERANCE = 1e-7
+
+
+@inlined
+def _bilinear(grid, x, y):
+    """Value of a (h, w) grid at x, y in units of its spacing; linear beyond its ends."""
+    i = min(max(int(math.floor(x)), 0), grid.shape[1] - 2)
+    j = min(max(int(math.floor(y)), 0), grid.shape[0] - 2)
+    a, b = x - i, y - j
+    top = (1.0 - a) * grid[j, i] + a * grid[j, i + 1]
+    bottom = (1.0 - a) * grid[j + 1, i] + a * grid[j + 1, i + 1]
+    return (1.0 - b) * top + b * bottom
+
+
+@inlined
+def _turn(pose, x, y, z, w):
+    """(3, 4) pose times the homogeneous point (x, y, z, w)."""
+    return (
+        pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3] * w,
+        pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3] * w,
+        pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3] * w,
+    )
+
+
+@inlined
+def _row_fraction(u, v, sensor, p, lines, by_column):
+    """How far into the readout a pixel is read; `p` are the parameters of the lens `sensor`."""
+    if sensor != NO_LENS:
+        # Undistortion kept the camera matrix: see `Camera.sensor_pixels`.
+        u, v = lens_kernels.project(sensor, p, (u - p[2]) / p[0], (v - p[3]) / p[1], 1.0)
+    return (u if by_column else v) / lines
+
+
+@kernel
+def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, parameters, sensor, sensor_parameters, lines,
+                  by_column):  # fmt: skip
+    """(n, 2) pixels of the rolling-shutter image that show what (n, 3) unit `rays` of the reference pose see.
+
+    `pixels` (n, 2) are where these rays meet the output. `depth` (h, w) holds rho at every `spacing`-th pixel of the
+    output, and `poses` (m, 3, 4) cam_from_reference at row fractions from `low` to `high`. `sensor` is the lens with
+    which the images were undistorted beforehand, or NO_LENS; `lines` is the number of rows, or of columns where the
+    shutter reads columns. NaN where the lens cannot see the point.
+    """
+    out = np.empty((len(rays), 2))
+    last = len(poses) - 1
+    per_fraction = last / (high - low)
+    for i in range(len(rays)):
+        x, y, z = rays[i, 0], rays[i, 1], rays[i, 2]
+        rho = max(0.0, _bilinear(depth, pixels[i, 0] / spacing, pixels[i, 1] / spacing))
+        u, v = math.nan, math.nan
+        s = 0.5
+        for _ in range(_MAX_STEPS):
+            at = min(max((s - low) * per_fraction, 0.0), float(last))
+            k = min(int(at), last - 1)
+            b = at - k
+            x0, y0, z0 = _turn(poses[k], x, y, z, rho)
+            x1, y1, z1 = _turn(poses[k + 1], x, y, z, rho)
+            u, v = lens_kernels.project(lens, parameters, x0 + b * (x1 - x0), y0 + b * (y1 - y0), z0 + b * (z1 - z0))
+            before = s
+            s = _row_fraction(u, v, sensor, sensor_parameters, lines, by_column)
+            if not abs(s - before) > _TOLERANCE:
+                break
+        out[i, 0], out[i, 1] = u, v
+    return out
+
+
+@kernel
+def expand_rows(begin, end, grid, spacing, factor_x, factor_y, out):
+    """Rows begin .. end - 1 of the (h, w, 2) float32 map of an image plane, from a (gh, gw, 2) grid of source pixels.
+
+    The plane of a subsampled video has `factor_x` x `factor_y` pixels of the image in each of its own, and so the
+    centre of its first pixel at (factor - 1) / 2. NaN becomes OUTSIDE.
+    """
+    shift_x, shift_y = 0.5 * (factor_x - 1), 0.5 * (factor_y - 1)
+    for y in range(begin, end):
+        at_y = (factor_y * y + shift_y) / spacing
+        j = min(max(int(math.floor(at_y)), 0), grid.shape[0] - 2)
+        b = at_y - j
+        for x in range(out.shape[1]):
+            at_x = (factor_x * x + shift_x) / spacing
+            i = min(int(at_x), grid.shape[1] - 2)
+            a = at_x - i
+            u = (1 - b) * ((1 - a) * grid[j, i, 0] + a * grid[j, i + 1, 0]) + b * (
+                (1 - a) * grid[j + 1, i, 0] + a * grid[j + 1, i + 1, 0])  # fmt: skip
+            v = (1 - b) * ((1 - a) * grid[j, i, 1] + a * grid[j, i + 1, 1]) + b * (
+                (1 - a) * grid[j + 1, i, 1] + a * grid[j + 1, i + 1, 1])  # fmt: skip
+            missing = math.isnan(u + v)
+            out[y, x, 0] = OUTSIDE if missing else (u - shift_x) / factor_x
+            out[y, x, 1] = OUTSIDE if missing else (v - shift_y) / factor_y

@@ -1,0 +1,114 @@
+"""How far away is what a frame shows, everywhere: a smooth field through the points of a stretch.
+
+The field rho is the inverse distance at the nodes of a coarse grid over the image. It minimises
+
+    sum_i w_i (rho(x_i) - rho_i)^2 + S sum_(neighbours j, k) (rho_j - rho_k)^2 + S / L^2 sum_j rho_j^2
+
+over the points i around the frame, rho(x_i) interpolated bilinearly. The last term lets the field fade to infinity
+where no point is near (L nodes away): there only rotation is undone. The weights w_i say how well a point's inverse
+distance is known, from its parallax and its residuals, so that points at infinity and wrong tracks count little. The
+normal matrix has a narrow band, because the grid is small.
+"""
+
+import numpy as np
+from scipy.linalg import solveh_banded
+
+from rssc.kernels.parallel import with_serial_blas
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import Lens
+from rssc.model.scene import Scene
+
+_NODES = 60
+"""Along the longer side of the image."""
+_SMOOTHNESS = 0.05
+_FADE_NODES = 30.0
+_WINDOW_FRAMES = 4
+"""A point counts from so many frames before it is first seen to so many after it is last seen, less and less."""
+_LEAST_NOISE_PX = 0.1
+_KNOWN_SHARE = 0.05
+"""A point counts half where its inverse distance is known to this share of the median."""
+
+
+class DepthField:
+    """Inverse distances over the images of a stretch, as seen through a lens from any pose."""
+
+    def __init__(self, scene: Scene, lens: Lens) -> None:
+        tracks, camera = scene.tracks, scene.camera
+        self._scene, self._lens = scene, lens
+        self.spacing = max(camera.width, camera.height) / _NODES
+        """Pixels from node to node; the first is at pixel (0, 0)."""
+        self._shape = tuple(int(np.ceil(n / self.spacing)) + 1 for n in (camera.width, camera.height))
+        self._first = np.full(len(scene.points), tracks.frame_count)
+        self._last = np.full(len(scene.points), -tracks.frame_count)
+        np.minimum.at(self._first, tracks.points, tracks.frames)
+        np.maximum.at(self._last, tracks.points, tracks.frames)
+        self._certainty = _certainty(scene)
+        self._smoothness = _smoothness_band(*self._shape)
+
+    @with_serial_blas
+    def at(self, frame: int, cam_from_world: FloatArray) -> FloatArray:
+        """(rows, columns) inverse distances at the nodes.
+
+        Args:
+            frame: Index of the frame in the scene.
+            cam_from_world: (3, 4) the pose from which the distances count.
+        """
+        columns, rows = self._shape
+        away = np.maximum(0, np.maximum(self._first - frame, frame - self._last))
+        weights = self._certainty * np.maximum(0.0, 1 - away / _WINDOW_FRAMES)
+        near = np.flatnonzero(weights)
+        local = self._scene.points[near] @ cam_from_world[:, :3].T + cam_from_world[:, 3]
+        at = self._lens.project(local) / self.spacing
+        seen = np.all((at >= 0) & (at < (columns - 1, rows - 1)), axis=1)
+        at, weights, inverse = at[seen], weights[near[seen]], 1 / np.linalg.norm(local[seen], axis=1)
+        corner = at.astype(np.int64)
+        (a, b), node = (at - corner).T, corner[:, 0] * rows + corner[:, 1]
+        # The four nodes around a point, in the order of their numbers: down the columns first.
+        nodes = node[:, None] + np.array([0, 1, rows, rows + 1])
+        shares = np.stack([(1 - a) * (1 - b), (1 - a) * b, a * (1 - b), a * b], axis=1)
+        count = columns * rows
+        i, j = np.tril_indices(4)
+        places = (nodes[:, i] - nodes[:, j]) * count + nodes[:, j]
+        values = weights[:, None] * shares[:, i] * shares[:, j]
+        band = self._smoothness + np.bincount(places.ravel(), values.ravel(), (rows + 2) * count).reshape(-1, count)
+        right = np.bincount(nodes.ravel(), ((weights * inverse)[:, None] * shares).ravel(), count)
+        return solveh_banded(band, right, lower=True, check_finite=False).reshape(columns, rows).T
+
+
+def _smoothness_band(columns: int, rows: int) -> FloatArray:
+    """(rows + 2, columns * rows) lower band of the smoothness, node (x, y) having the number x * rows + y."""
+    band = np.zeros((rows + 2, columns, rows))
+    band[0] = _SMOOTHNESS / _FADE_NODES**2
+    band[0, :, 1:] += _SMOOTHNESS
+    band[0, :, :-1] += _SMOOTHNESS
+    band[0, 1:] += _SMOOTHNESS
+    band[0, :-1] += _SMOOTHNESS
+    band[1, :, :-1] -= _SMOOTHNESS
+    band[rows, :-1] -= _SMOOTHNESS
+    return band.reshape(rows + 2, -1)
+
+
+def _certainty(scene: Scene) -> FloatArray:
+    """(p,) weight of each point from 0 to 1.
+
+    The image of a point moves by rho times the way that the camera goes across its ray, so n residuals of size e (in
+    rad) leave a variance of rho of e^2 over the sum of these ways squared.
+    """
+    tracks, points = scene.tracks, scene.points
+    poses = scene.row_poses(tracks.pixels, tracks.frames)
+    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+    local = np.einsum("nij,nj->ni", poses[:, :, :3], points[tracks.points]) + poses[:, :, 3]
+    errors = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels, axis=1)
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.bincount(tracks.points, values, len(points)) / np.maximum(1, tracks.lengths)
+
+    middle = np.stack([mean(column) for column in centres.T], axis=1)
+    distances = np.linalg.norm(points - middle, axis=1)
+    rays = (points - middle) / distances[:, None]
+    ways = centres - middle[tracks.points]
+    across = (ways**2).sum(axis=1) - (ways * rays[tracks.points]).sum(axis=1) ** 2
+    noise = np.maximum(_LEAST_NOISE_PX, mean(errors)) / scene.camera.lens.fx
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = noise**2 / (mean(across) * tracks.lengths)
+        return np.nan_to_num(1 / (1 + variance / (_KNOWN_SHARE * np.nanmedian(1 / distances)) ** 2))

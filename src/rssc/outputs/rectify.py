@@ -1,0 +1,170 @@
+"""Global-shutter images from rolling-shutter ones: every pixel warped to the pose of one row.
+
+`rectify_frame` is the plain call; a `Rectifier` keeps what the frames of a scene share. The geometry is explained in
+`kernels/warp.py`, where depth comes from in `depth.py`.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rssc.adjust.problem import start_trajectory
+from rssc.errors import InputError
+from rssc.kernels import warp
+from rssc.kernels.parallel import run_chunks, thread_count
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import Lens
+from rssc.model.scene import Scene
+from rssc.outputs.depth import DepthField
+
+Image = NDArray[np.generic]
+
+ROWS = ("first", "middle", "last")
+BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
+_SPACING = 8
+_POSES = 65
+_BEYOND = 0.3
+"""Rows so far outside of the image (in image heights) still have their own pose."""
+
+
+@dataclass(frozen=True)
+class RectifyOptions:
+    """What the rectified images should look like."""
+
+    row: Literal["first", "middle", "last"] = "middle"
+    """The row (or column) whose pose the whole image gets."""
+    undistort: bool = False
+    """Remove the lens distortion too: the result is that of a pinhole with the same focal lengths and centre."""
+    border: Literal["replicate", "black"] = "replicate"
+    """What is put where the frame saw nothing: its nearest pixel, or black."""
+
+    def __post_init__(self) -> None:
+        if self.row not in ROWS:
+            raise InputError(f"row is {self.row!r}; expected one of {', '.join(ROWS)}.")
+        if self.border not in BORDERS:
+            raise InputError(f"border is {self.border!r}; expected one of {', '.join(BORDERS)}.")
+
+
+class Rectifier:
+    """Rectifies the frames of one scene."""
+
+    def __init__(self, scene: Scene, **options: Any) -> None:
+        """Prepares what all frames share.
+
+        Args:
+            scene: Calibrated; one of `Calibration.stretches`.
+            **options: Fields of `RectifyOptions`.
+        """
+        self.options = RectifyOptions(**options)
+        self._scene = scene = _with_trajectory(scene)
+        camera = scene.camera
+        self.lens = _pinhole(camera.lens) if self.options.undistort else camera.lens
+        """The lens of the rectified images."""
+        self._depth = DepthField(scene, self.lens)
+        columns, rows = (int(np.ceil(n / _SPACING)) + 1 for n in (camera.width, camera.height))
+        x, y = np.meshgrid(np.arange(columns) * float(_SPACING), np.arange(rows) * float(_SPACING))
+        self._grid_shape = (rows, columns, 2)
+        self._nodes = np.stack([x.ravel(), y.ravel()], axis=1)
+        self._rays = self.lens.unproject(self._nodes)
+
+    @property
+    def reference_fraction(self) -> float:
+        """How far into the readout the reference row is."""
+        camera = self._scene.camera
+        lines = camera.height if camera.shutter.axis == "rows" else camera.width
+        return {"first": 0.0, "middle": 0.5, "last": 1 - 1 / lines}[self.options.row]
+
+    def rectify(self, image: Image, frame: int) -> Image:
+        """The rectified image of a frame.
+
+        Args:
+            image: (height, width) or (height, width, channels), of any bit depth.
+            frame: Index of the frame in the scene.
+        """
+        camera = self._scene.camera
+        if image.shape[:2] != (camera.height, camera.width):
+            raise InputError(
+                f"the image has {image.shape[1]} x {image.shape[0]} pixels; the calibration is for {camera.width} x "
+                f"{camera.height}. Give frames of the footage that was calibrated."
+            )
+        return sample(image, self.source_map(frame), self.options.border)
+
+    def source_map(self, frame: int) -> NDArray[np.float32]:
+        """(height, width, 2) the pixel of the frame that each pixel of its rectified image shows."""
+        return expand(self.source_grid(frame), self._scene.camera.width, self._scene.camera.height)
+
+    def source_grid(self, frame: int) -> FloatArray:
+        """(rows, columns, 2) the same at every eighth pixel; NaN where the lens cannot see it."""
+        scene, camera = self._scene, self._scene.camera
+        ratio, axis = camera.shutter.readout_ratio, camera.shutter.axis
+        low, high = -_BEYOND, 1 + _BEYOND
+        fractions = np.append(np.linspace(low, high, _POSES), self.reference_fraction)
+        assert scene.trajectory is not None
+        poses = scene.trajectory.cam_from_world(scene.frame_times[frame] + ratio * fractions)
+        reference, sensor = poses[-1], camera.undistorted_from
+        pixels = warp.source_pixels(
+            self._nodes, self._rays, self._depth.at(frame, reference), self._depth.spacing,
+            _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_model, camera.lens.parameters,
+            warp.NO_LENS if sensor is None else sensor.kernel_model,
+            camera.lens.parameters if sensor is None else sensor.parameters,
+            float(camera.height if axis == "rows" else camera.width), axis == "columns",
+        )  # fmt: skip
+        return pixels.reshape(self._grid_shape)
+
+
+def rectify_frame(image: Image, scene: Scene, frame: int, **options: Any) -> Image:
+    """The image of one frame as a global shutter would have taken it, at the time of one row.
+
+    Args:
+        image: (height, width) or (height, width, channels), of any bit depth.
+        scene: Calibrated; one of `Calibration.stretches`.
+        frame: Index of the frame in the scene.
+        **options: Fields of `RectifyOptions`.
+    """
+    return Rectifier(scene, **options).rectify(image, frame)
+
+
+def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] = (1, 1)) -> NDArray[np.float32]:
+    """(height, width, 2) map of a plane of an image from the grid of the whole.
+
+    Args:
+        grid: What `Rectifier.source_grid` returns.
+        width: Of the plane.
+        height: Of the plane.
+        factors: Pixels of the image in one of the plane, in x and y; 2 for the colours of a subsampled video.
+    """
+    out = np.empty((height, width, 2), np.float32)
+    bounds = np.unique(np.linspace(0, height, 2 * thread_count() + 1).astype(int))
+    chunks = [(int(a), int(b)) for a, b in pairwise(bounds)]
+    run_chunks(lambda _, begin, end: warp.expand_rows(begin, end, grid, _SPACING, *factors, out), chunks)
+    return out
+
+
+def sample(image: Image, source_map: NDArray[np.float32], border: str, black: float = 0.0) -> Image:
+    """The image at the pixels of a map, bicubic; `black` is what the border "black" is filled with."""
+    return cv2.remap(  # type: ignore[call-overload]
+        image, source_map, None, cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
+    )
+
+
+def _with_trajectory(scene: Scene) -> Scene:
+    """Methods with one free pose per frame estimate no trajectory: a spline through the poses stands in for it."""
+    if scene.trajectory is not None:
+        return scene
+    return replace(scene, trajectory=start_trajectory(scene, 1.0))
+
+
+def _pinhole(lens: Lens) -> Lens:
+    return Lens("pinhole", lens.fx, lens.fy, lens.cx, lens.cy)
+
+
+def _from_reference(poses: FloatArray, reference: FloatArray) -> FloatArray:
+    """(n, 3, 4) cam_from_reference of cam_from_world poses."""
+    out = np.empty_like(poses)
+    out[:, :, :3] = poses[:, :, :3] @ reference[:, :3].T
+    out[:, :, 3] = poses[:, :, 3] - out[:, :, :3] @ reference[:, 3]
+    return out
