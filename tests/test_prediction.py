@@ -3,12 +3,13 @@
 import numpy as np
 
 from rssc.adjust.fit import fit_trajectory
-from rssc.adjust.prediction import predict_observations
+from rssc.adjust.prediction import predict_observations, surface_slopes
 from rssc.model import Scene, Tracks
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 
 
-def test_prediction_follows_patches_to_second_order():
+def make_scene():
+    """Points of a room, seen in two frames of a fast clip."""
     lens = typical_lens("opencv", 640, 480)
     clip = render_clip(ClipOptions(lens=lens, motion="shaky", readout_ratio=0.7, seed=2, frame_count=12))
     times = np.arange(0, 12.01, 0.25)
@@ -21,10 +22,16 @@ def test_prediction_follows_patches_to_second_order():
     count = len(points)
     tracks = Tracks(
         12, count, np.repeat([[0, 6]], count, axis=0).ravel(), np.repeat(np.arange(count), 2),
-        np.stack([reference, pixels], axis=1).reshape(-1, 2),
+        np.stack([reference, pixels], axis=1).reshape(-1, 2), np.full(2 * count, 0.02),
     )  # fmt: skip
     frame_times = np.arange(12.0)
     scene = Scene(clip.camera, tracks, points, trajectory.cam_from_world(frame_times), frame_times, trajectory)
+    return clip, scene, reference
+
+
+def test_prediction_follows_patches_to_second_order():
+    clip, scene, reference = make_scene()
+    tracks, points, count = scene.tracks, scene.points, len(reference)
     found, warps, bends = predict_observations(scene, tracks.offsets[:-1])
     np.testing.assert_allclose(found, tracks.pixels, atol=0.02)
     # In its own frame a patch is neither warped nor bent.
@@ -44,3 +51,24 @@ def test_prediction_follows_patches_to_second_order():
     distance = ((points - centres) * normals).sum(axis=1) / (rays * normals).sum(axis=1)
     expected, _ = clip.observe(centres + distance[:, None] * rays, 6)
     np.testing.assert_allclose(corner[~own], expected, atol=0.03)
+
+
+def test_warps_tell_how_surfaces_are_turned():
+    clip, scene, reference = make_scene()
+    tracks, references = scene.tracks, scene.tracks.offsets[:-1]
+    other = np.flatnonzero(tracks.frames == 6)
+
+    def beside(x, y):
+        """Where the pixel beside the reference is seen in the other frame, on the true surface."""
+        return clip.observe(clip.world_points(0, reference + np.array([x, y])), 6)[0]
+
+    warps = np.stack([beside(3, 0) - beside(-3, 0), beside(0, 3) - beside(0, -3)], axis=2) / 6
+    _, facing, facing_bends = predict_observations(scene, references)
+    smooth = np.abs(warps - facing[other]).max(axis=(1, 2)) < 0.3  # the others lie on an edge
+    slopes = surface_slopes(scene, references, facing, other, warps)
+    _, turned, bends = predict_observations(scene, references, slopes)
+    error = np.abs(turned[other] - warps).max(axis=(1, 2))[smooth]
+    assert np.median(error) < 0.2 * np.median(np.abs(facing[other] - warps).max(axis=(1, 2))[smooth])
+    curve = (beside(6, 0) + beside(-6, 0) - 2 * beside(0, 0)) / 72
+    left, facing_left = bends[other, :, 0] - curve, facing_bends[other, :, 0] - curve
+    assert np.median(np.abs(left[smooth])) < 0.7 * np.median(np.abs(facing_left[smooth]))

@@ -114,7 +114,9 @@ def test_refinement_reaches_the_truth_from_predictions_nearby(shaken):
     lost = rng.random(len(tracks)) < 0.1
     lost[references] = False
     predicted[lost] = np.nan
-    refined = refine(images, tracks, predicted, np.tile(np.eye(2), (len(tracks), 1, 1)), np.zeros((len(tracks), 2, 3)))
+    refined = refine(
+        images, tracks, predicted, np.tile(np.eye(2), (len(tracks), 1, 1)), np.zeros((len(tracks), 2, 3))
+    ).tracks
     rows = np.searchsorted(tracks.points * 100 + tracks.frames, refined.points * 100 + refined.frames)
     error = np.linalg.norm(refined.pixels - truth[rows], axis=1)
     assert not lost[rows].any()

@@ -15,7 +15,7 @@ import numpy as np
 from rssc.adjust.estimate import Estimate, estimate, start_scene
 from rssc.adjust.fit import fit_trajectory
 from rssc.adjust.methods import METHODS
-from rssc.adjust.prediction import predict_observations
+from rssc.adjust.prediction import predict_observations, surface_slopes
 from rssc.adjust.problem import readout_interval
 from rssc.errors import InputError, NotCalibratableError
 from rssc.model.calibration import Calibration
@@ -125,11 +125,17 @@ def _trajectory(start: Any, frame_times: np.ndarray) -> Trajectory:
 
 
 def _refined(images: np.ndarray, scene: Scene) -> Scene:
-    """Every track registered again to its reference patch, with position and warp from the first solution."""
+    """Every track registered again to its reference patch, with position and warp from the first solution.
+
+    Twice: the warps found by the first time tell how surfaces are turned, which bends patches.
+    """
     from rssc.frontend.refinement import reference_observations, refine
 
-    predictions = predict_observations(scene, reference_observations(scene.tracks))
-    tracks = refine(images, scene.tracks, *predictions)
+    references = reference_observations(scene.tracks)
+    pixels, warps, bends = predict_observations(scene, references)
+    found = refine(images, scene.tracks, pixels, warps, bends)
+    slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
+    tracks = refine(images, scene.tracks, *predict_observations(scene, references, slopes)).tracks
     keep = tracks.lengths >= 3
     if not keep.any():
         raise NotCalibratableError("no track could be found again after the first solve; film with less blur.")

@@ -6,6 +6,8 @@ registered once more from its prediction, now to the middle of its track, which 
 first frame does. Observations that cannot be registered near their prediction are dropped.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,11 +23,22 @@ from rssc.frontend.tracking import (
 from rssc.kernels import registration
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
 from rssc.model import Tracks
-from rssc.model.arrays import IntArray, float_array
+from rssc.model.arrays import FloatArray, IntArray, float_array
 
 _SHEAR_EASE = 1.7
 # Standard deviation of predicted warps: they are those of a plane that faces the camera, and surfaces are not.
 _WARP_ERROR = 0.1
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Tracks that were registered again."""
+
+    tracks: Tracks
+    rows: IntArray
+    """(k,) which of the given observations each of theirs was."""
+    warps: FloatArray
+    """(k, 2, 2) derivative of each pixel by that of the reference, as registered."""
 
 
 def reference_observations(tracks: Tracks) -> IntArray:
@@ -42,7 +55,7 @@ def refine(
     options: TrackingOptions | None = None,
     *,
     max_shift: float = 2.0,
-) -> Tracks:
+) -> Refinement:
     """Registers every observation again, started from its prediction.
 
     Args:
@@ -56,8 +69,8 @@ def refine(
         max_shift: Observations that would end up further than this from their prediction, in pixels, are dropped.
 
     Returns:
-        The same points, fewer observations. Points keep their numbers; those whose reference is all that is left
-        have no observations.
+        Tracks of the same points with fewer observations. Points keep their numbers; those whose reference is all
+        that is left have no observations.
 
     Raises:
         InputError: The arrays do not fit together, or no observation can be registered.
@@ -111,6 +124,9 @@ def refine(
     pixels[kept] = tracks.pixels[kept]
     sigmas[kept] = (total / np.maximum(number, 1))[tracks.points[kept]]
     good[kept] = True
-    return Tracks(
+    warps = states[:, 2:].reshape(-1, 2, 2).copy()
+    warps[kept] = np.eye(2)
+    refined = Tracks(
         tracks.frame_count, tracks.point_count, tracks.frames[good], tracks.points[good], pixels[good], sigmas[good]
     )
+    return Refinement(refined, np.flatnonzero(good), warps[good])
