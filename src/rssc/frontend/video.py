@@ -169,7 +169,7 @@ def _open(path: Path, fps: float | None) -> _Source:
             f"{path.name} has the unknown extension '{suffix}'; expected a video ({', '.join(sorted(VIDEO_SUFFIXES))}) "
             "or a folder of images."
         )
-    return _Video(path, fps)
+    return Video(path, fps)
 
 
 def _check_count(path: Path, count: int, verb: str) -> None:
@@ -237,7 +237,7 @@ def _whole_steps(times: FloatArray) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.round(intervals)))])
 
 
-class _Video:
+class Video:
     """A video file. Packets are listed without decoding; frames are found again by their time stamps."""
 
     def __init__(self, path: Path, fps: float | None) -> None:
@@ -276,7 +276,7 @@ class _Video:
         self._note_rotation()
 
     def _note_rotation(self) -> None:
-        for _, frame in self._decode(0, 0):
+        for _, frame in self.decode(0, 0):
             if frame.rotation:
                 self.notes.append(
                     f"rotation metadata of {frame.rotation % 360} degrees was not applied: rows stay sensor rows."
@@ -291,7 +291,7 @@ class _Video:
                 run_end += 1
             wanted = indices[position:run_end]
             found = 0
-            for index, frame in self._decode(int(wanted[0]), int(wanted[-1])):
+            for index, frame in self.decode(int(wanted[0]), int(wanted[-1])):
                 while found < len(wanted) and wanted[found] < index:
                     found += 1
                 if found < len(wanted) and wanted[found] == index:
@@ -306,7 +306,7 @@ class _Video:
         after = np.searchsorted(self._key_stamps, self._stamps[here], side="right")
         return after < len(self._key_stamps) and self._key_stamps[after] <= self._stamps[there]
 
-    def _decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
+    def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
         with av.open(str(self._path)) as container:
             stream = container.streams.video[0]

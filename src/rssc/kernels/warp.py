@@ -26,8 +26,8 @@ _TOLERANCE = 1e-7
 @inlined
 def _bilinear(grid, x, y):
     """Value of a (h, w) grid at x, y in units of its spacing; linear beyond its ends."""
-    i = min(max(int(math.floor(x)), 0), grid.shape[1] - 2)
-    j = min(max(int(math.floor(y)), 0), grid.shape[0] - 2)
+    i = min(max(math.floor(x), 0), grid.shape[1] - 2)
+    j = min(max(math.floor(y), 0), grid.shape[0] - 2)
     a, b = x - i, y - j
     top = (1.0 - a) * grid[j, i] + a * grid[j, i + 1]
     bottom = (1.0 - a) * grid[j + 1, i] + a * grid[j + 1, i + 1]
@@ -96,7 +96,7 @@ def expand_rows(begin, end, grid, spacing, factor_x, factor_y, out):
     shift_x, shift_y = 0.5 * (factor_x - 1), 0.5 * (factor_y - 1)
     for y in range(begin, end):
         at_y = (factor_y * y + shift_y) / spacing
-        j = min(max(int(math.floor(at_y)), 0), grid.shape[0] - 2)
+        j = min(max(math.floor(at_y), 0), grid.shape[0] - 2)
         b = at_y - j
         for x in range(out.shape[1]):
             at_x = (factor_x * x + shift_x) / spacing

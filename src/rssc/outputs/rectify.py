@@ -21,7 +21,7 @@ from rssc.model.camera import Lens
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
 
-Image = NDArray[np.generic]
+Image = NDArray[np.integer | np.floating]
 
 ROWS = ("first", "middle", "last")
 BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
@@ -146,8 +146,8 @@ def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] =
 
 def sample(image: Image, source_map: NDArray[np.float32], border: str, black: float = 0.0) -> Image:
     """The image at the pixels of a map, bicubic; `black` is what the border "black" is filled with."""
-    return cv2.remap(  # type: ignore[call-overload]
-        image, source_map, None, cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
+    return cv2.remap(
+        image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
 
 
