@@ -12,6 +12,7 @@ covariance is widened by the same factor.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,7 @@ def estimate(
     knot_spacings: tuple[float, ...] = KNOT_SPACINGS,
     rough: bool = True,
     report: Report = lambda step, share: None,
+    **options: Any,
 ) -> Estimate:
     """Estimates lens, readout, trajectory and points from all tracks of a scene.
 
@@ -82,25 +84,27 @@ def estimate(
         knot_spacings: To choose from, coarse to fine, in frames.
         rough: Begin with a share of the tracks; not needed where the scene is already close.
         report: Called with what is being done and the share that is done.
+        **options: Fields of `AdjustOptions` that hold for every solve, such as fixed points.
     """
     lenses: tuple[Candidate, ...] = ()
+    known = "points" in options.get("fixed", ())
     if rough:
         report("rough solve", 0.0)
-        few = restart(scene, spread_tracks(scene.tracks))
-        current = robust_adjust(few)
+        few = scene if known else restart(scene, spread_tracks(scene.tracks))
+        current = robust_adjust(few, **options)
         report("choosing the lens", 0.2)
-        lenses = _try_lenses(current, _lens_models(lens))
+        lenses = _try_lenses(current, _lens_models(lens), options)
         scene = _with_solution(scene, lenses[0].adjustment.scene)
     report("all tracks", 0.4)
-    full = robust_adjust(restart(scene, scene.tracks), knot_spacing=knot_spacings[0])
+    full = robust_adjust(scene if known else restart(scene, scene.tracks), knot_spacings[0], **options)
     if method == "auto":
         report("choosing the knots", 0.6)
-        knots = _try_knots(full, knot_spacings)
+        knots = _try_knots(full, knot_spacings, options)
         best = knots[0].adjustment
     else:
         report(method, 0.6)
         knots = ()
-        best = adjust(full.scene, method, max_iterations=200)
+        best = adjust(full.scene, method, max_iterations=200, **options)
     correlation = track_correlation(full if method != "auto" else best)
     widened = replace(best.covariance, matrix=best.covariance.matrix / _share(correlation))
     return Estimate(best, widened, lenses, knots, correlation)
@@ -118,13 +122,13 @@ def restart(scene: Scene, tracks: Tracks) -> Scene:
     return replace(scene, tracks=tracks.select_points(keep), points=points[keep])
 
 
-def robust_adjust(scene: Scene, knot_spacing: float = 1.0) -> Adjustment:
+def robust_adjust(scene: Scene, knot_spacing: float = 1.0, **options: Any) -> Adjustment:
     """te with a Cauchy loss, then again without the observations that it found to be outliers."""
     priors = lens_priors(scene.camera)
     first = adjust(scene, "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors, max_iterations=30,
-                   cost_tolerance=1e-4, covariance=False)  # fmt: skip
+                   cost_tolerance=1e-4, covariance=False, **options)  # fmt: skip
     return adjust(without_outliers(first), "te", loss="cauchy", knot_spacing=knot_spacing, priors=priors,
-                  max_iterations=30, cost_tolerance=1e-5, covariance=False)  # fmt: skip
+                  max_iterations=30, cost_tolerance=1e-5, covariance=False, **options)  # fmt: skip
 
 
 def without_outliers(adjustment: Adjustment) -> Scene:
@@ -177,7 +181,7 @@ def _lens_models(lens: str) -> tuple[str, ...]:
     return tuple(LENS_MODELS) if lens == "auto" else (lens,)
 
 
-def _try_lenses(current: Adjustment, models: Iterable[str]) -> tuple[Candidate, ...]:
+def _try_lenses(current: Adjustment, models: Iterable[str], options: dict[str, Any]) -> tuple[Candidate, ...]:
     scene = current.scene
     tried = []
     for model in models:
@@ -189,19 +193,20 @@ def _try_lenses(current: Adjustment, models: Iterable[str]) -> tuple[Candidate, 
             continue
         tried.append(
             (model, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(camera),
-                           max_iterations=30, cost_tolerance=1e-5, covariance=False))
+                           max_iterations=30, cost_tolerance=1e-5, covariance=False, **options))
         )  # fmt: skip
     if not tried:
         raise NotCalibratableError("this lens model cannot see what the clip shows; try --lens fisheye or auto.")
     return _rank(tried)
 
 
-def _try_knots(full: Adjustment, spacings: tuple[float, ...]) -> tuple[Candidate, ...]:
+def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str, Any]) -> tuple[Candidate, ...]:
     scene, scale = full.scene, full.loss_scale
     tried = []
     for spacing in spacings:
         adjustment = adjust(scene, "te", loss="cauchy", loss_scale=scale, knot_spacing=spacing,
-                            priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6)  # fmt: skip
+                            priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6,
+                            **options)  # fmt: skip
         tried.append((f"{spacing:g}", adjustment))
         scene = adjustment.scene
     ranked = _rank(tried)

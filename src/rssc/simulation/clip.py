@@ -20,6 +20,8 @@ from rssc.simulation.world import World, build_world
 
 Progress = Callable[[int, int], None]
 
+_BOARD_RAYS = 3
+
 
 def typical_lens(model: str, width: int, height: int) -> Lens:
     """A lens as cameras have it: 65 degrees wide, 100 for a fisheye; not quite square pixels, not quite centred."""
@@ -178,7 +180,8 @@ def render_clip(options: ClipOptions) -> Clip:
     else:
         world = build_world(options.world, options.seed)
         motion = room_motion(options.motion, rng, options.frames_per_second)
-    return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour))
+    rays = 1 if options.target is None else _BOARD_RAYS
+    return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour, rays))
 
 
 def _board_distance(target: Target, camera: Camera) -> float:
