@@ -1,0 +1,343 @@
+"""Exported files, read back as other tools read them: points land on the same pixels, or the export is refused."""
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pycolmap
+import pytest
+
+from rssc.adjust.fit import fit_trajectory
+from rssc.errors import InputError
+from rssc.frontend.lens_files import read_lens
+from rssc.kernels import lie
+from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
+from rssc.model.calibration import Calibration
+from rssc.model.stretch import STRETCHES_NAME, Stretch, write_stretches
+from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, write_export
+from rssc.outputs.exporters.exporter import DIRECTIONS
+from rssc.simulation.motion import room_motion
+from rssc.simulation.projection import inside_image, rolling_shutter_project
+from tests.exporter_readers import READERS, Truth
+
+# Odd sizes have a middle row and a middle column.
+WIDTH, HEIGHT, INTERVAL_S, FRAMES, TOLERANCE_PX = 641, 481, 1 / 29.97, 4, 1e-3
+LENSES = {
+    "pinhole": Lens("pinhole", 512.0, 509.0, 324.0, 236.0),
+    "radial": Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)),
+    "opencv": Lens("opencv", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03, 0.002, -0.003)),
+    "fisheye": Lens("fisheye", 312.0, 309.0, 324.0, 236.0, (0.02, -0.01, 0.004, -0.001)),
+}
+DOWNWARD_ONLY = ("kalibr", "vins", "opendronemap", "nerfstudio")
+LINEAR = ("nerfstudio", "gsplat", "instant-ngp")
+"""Tools that interpolate within a frame."""
+
+
+def camera_of(lens="opencv", direction="top_to_bottom", ratio=0.62):
+    axis = "rows" if direction in ("top_to_bottom", "bottom_to_top") else "columns"
+    sign = -1 if direction in ("bottom_to_top", "right_to_left") else 1
+    return Camera(WIDTH, HEIGHT, LENSES[lens], Shutter(sign * ratio, axis))
+
+
+def trajectory_of(motion):
+    """A hand that trembles, or a screw motion, which every interpolation follows exactly."""
+    rng = np.random.default_rng(5)
+    axis = np.array([0.3, 0.8, -0.2])
+    poses, pose = [], lie.se3_exp(np.concatenate([0.02 * axis, 0.3 * axis]))
+    for _ in range(14):
+        poses.append(pose)
+        step = np.concatenate([0.02 * axis, 0.03 * axis]) if motion == "screw" else 0.02 * rng.standard_normal(6)
+        pose = lie.compose(lie.se3_exp(step), pose)
+    return Trajectory(np.array(poses), -1.5, 0.66)
+
+
+def calibration_of(camera, motion="hand"):
+    trajectory = trajectory_of(motion)
+    rng = np.random.default_rng(3)
+    points = rng.uniform((-3, -2, 4), (3, 2, 8), (60, 3))
+    frames, numbers = (index.ravel() for index in np.meshgrid(range(FRAMES), range(60), indexing="ij"))
+    pixels, local = rolling_shutter_project(camera, trajectory, points[numbers], frames.astype(float))
+    seen = inside_image(camera, pixels, local) & (numbers != 7)
+    tracks = Tracks(FRAMES, 60, frames[seen], numbers[seen], pixels[seen])
+    poses = trajectory.cam_from_world(np.arange(FRAMES))
+    names = tuple(f"frame_{i:06d}" for i in range(10, 10 + FRAMES))
+    scene = Scene(camera, tracks, points, poses, trajectory=trajectory)
+    stretch = Stretch(scene, 2.0 + INTERVAL_S * np.arange(FRAMES), np.arange(10, 10 + FRAMES), names, "clip.mp4")
+    parameters = (*camera.lens.parameter_names, "readout_ratio")
+    return Calibration(
+        camera, INTERVAL_S, parameters, np.eye(len(parameters)), "ok", (), "te", 0.66,
+        {"frames": FRAMES, "points": 60, "observations": len(tracks), "rms_px": 0.1, "iterations": 5, "seconds": {}},
+        stretches=(stretch,),
+    )  # fmt: skip
+
+
+def lines_of(camera):
+    count = HEIGHT if camera.shutter.axis == "rows" else WIDTH
+    return {"first": 0, "middle": (count - 1) // 2, "last": count - 1}
+
+
+def pixels_on(camera, line):
+    along = np.linspace(25.0, (WIDTH if camera.shutter.axis == "rows" else HEIGHT) - 25.0, 9)
+    across = np.full(9, float(line))
+    return np.column_stack([along, across] if camera.shutter.axis == "rows" else [across, along])
+
+
+def largest_error_px(calibration, folder, format_name, line, frame=2):
+    """Between pixels of a line and where the tool sees the world points that our model sees there."""
+    scene = calibration.stretches[0].scene
+    camera, trajectory = scene.camera, scene.trajectory
+    pixels = pixels_on(camera, line)
+    local = camera.lens.unproject(pixels) * np.linspace(2.0, 9.0, len(pixels))[:, None]
+    pose = scene.row_poses(pixels, np.full(len(pixels), frame))[0]
+    world = (local - pose[:, 3]) @ pose[:, :3]
+
+    def poses(frame, delay_s):
+        return trajectory.cam_from_world(frame + delay_s / INTERVAL_S)[0]
+
+    view = READERS[format_name](folder, frame, line, Truth(poses, WIDTH, HEIGHT))
+    seen = view.project(world @ view.cam_from_world[:, :3].T + view.cam_from_world[:, 3])
+    return np.abs(seen - pixels).max()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("lens", LENSES)
+@pytest.mark.parametrize("format_name", READERS)
+def test_tools_see_points_where_we_see_them(tmp_path, format_name, lens, direction):
+    camera = camera_of(lens, direction)
+    calibration = calibration_of(camera, "screw" if format_name in LINEAR else "hand")
+    if format_name in DOWNWARD_ONLY and direction != "top_to_bottom":
+        with pytest.raises(InputError, match=f"{format_name} cannot hold .* {direction.split('_')[0]} to .*; formats"):
+            export_files(calibration, format_name)
+        return
+    for row, line in lines_of(camera).items():
+        options = ExportOptions(row=row) if EXPORTERS[format_name].has_row_choice else None
+        write_export(calibration, format_name, tmp_path / row, options)
+        assert largest_error_px(calibration, tmp_path / row, format_name, line) < TOLERANCE_PX
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_interpolating_tools_are_exact_where_they_have_poses(tmp_path, direction):
+    """Also under a trembling hand; in between they interpolate, and a trembling hand does not."""
+    camera = camera_of(direction=direction)
+    calibration, lines = calibration_of(camera), lines_of(camera)
+    write_export(calibration, "gsplat", tmp_path / "gsplat")
+    assert largest_error_px(calibration, tmp_path / "gsplat", "gsplat", lines["first"]) < TOLERANCE_PX
+    assert largest_error_px(calibration, tmp_path / "gsplat", "gsplat", lines["last"]) < TOLERANCE_PX
+    assert largest_error_px(calibration, tmp_path / "gsplat", "gsplat", lines["middle"]) > TOLERANCE_PX
+    if direction == "top_to_bottom":
+        write_export(calibration, "nerfstudio", tmp_path / "nerfstudio")
+        assert largest_error_px(calibration, tmp_path / "nerfstudio", "nerfstudio", lines["middle"]) < TOLERANCE_PX
+
+
+def moving_as(kind, seed):
+    """A calibration whose camera moves as a simulated one, over a few frames."""
+    times = np.linspace(-1.5, FRAMES + 1, 120)
+    poses = room_motion(kind, np.random.default_rng(seed), 1 / INTERVAL_S).cam_from_world(times)
+    calibration = calibration_of(camera_of("pinhole"))
+    stretch = calibration.stretches[0]
+    scene = replace(stretch.scene, trajectory=fit_trajectory(times, poses, times[0], times[-1], 0.33))
+    return replace(calibration, stretches=(replace(stretch, scene=scene),))
+
+
+@pytest.mark.parametrize("format_name", LINEAR)
+def test_interpolation_within_a_frame_is_off_by_little(tmp_path, format_name):
+    """The hand-held figures of docs/exporting.md."""
+    errors = []
+    for seed in range(6):
+        calibration = moving_as("hand_held", seed)
+        write_export(calibration, format_name, tmp_path / str(seed))
+        for line in np.linspace(0, HEIGHT - 1, 9):
+            for frame in range(FRAMES):
+                errors.append(largest_error_px(calibration, tmp_path / str(seed), format_name, line, frame))
+    assert np.median(errors) < 0.15 and np.max(errors) < 0.7
+
+
+@pytest.mark.parametrize("format_name", ["colmap", "colmap-text"])
+@pytest.mark.parametrize("lens", LENSES)
+def test_colmap_model_has_all_points_and_tracks(tmp_path, format_name, lens):
+    calibration = calibration_of(camera_of(lens))
+    stretch = calibration.stretches[0]
+    tracks = stretch.scene.tracks
+    write_export(calibration, format_name, tmp_path)
+    model = pycolmap.Reconstruction(tmp_path)
+    assert model.is_valid()
+    assert [model.images[i + 1].name for i in range(FRAMES)] == [f"{name}.png" for name in stretch.names]
+    kept = np.flatnonzero(tracks.lengths)
+    assert len(kept) < tracks.point_count
+    assert model.num_points3D() == len(kept) and model.compute_num_observations() == len(tracks)
+    seen = {}
+    for number, point in zip(kept, (model.points3D[i] for i in sorted(model.points3D)), strict=True):
+        np.testing.assert_allclose(point.xyz, stretch.scene.points[number], rtol=1e-15)
+        assert point.error == pytest.approx(0, abs=1e-6)
+        for element in point.track.elements:
+            keypoint = model.images[element.image_id].points2D[element.point2D_idx]
+            assert np.allclose(model.points3D[keypoint.point3D_id].xyz, point.xyz)
+            seen[element.image_id - 1, number] = keypoint.xy - 0.5
+    wanted = zip(tracks.frames, tracks.points, tracks.pixels, strict=True)
+    assert all(np.abs(seen[frame, number] - pixel).max() < 1e-9 for frame, number, pixel in wanted)
+
+
+def test_colmap_sidecar_times_its_poses(tmp_path):
+    calibration = calibration_of(camera_of(direction="bottom_to_top"))
+    write_export(calibration, "colmap", tmp_path, ExportOptions(row="last"))
+    sidecar = json.loads((tmp_path / "rssc_shutter.json").read_text())
+    assert (sidecar["pose_row"], sidecar["readout_axis"], sidecar["direction"]) == (480, "rows", "bottom_to_top")
+    # The last row of a sensor that reads upwards is read before the first.
+    expected = 2.0 + INTERVAL_S * (1 - 0.62 * 480 / 481)
+    assert sidecar["pose_times_s"]["frame_000011.png"] == pytest.approx(expected)
+
+
+def test_opendronemap_flags():
+    text = export_files(calibration_of(camera_of()), "opendronemap")["opendronemap.txt"].decode()
+    flags = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(flags) == 1
+    assert flags[0].split()[:2] == ["--rolling-shutter", "--rolling-shutter-readout"]
+    assert float(flags[0].split()[2]) == pytest.approx(1e3 * 0.62 * INTERVAL_S, abs=1e-4)
+    with pytest.raises(InputError, match="leave --rolling-shutter out"):
+        export_files(calibration_of(camera_of(ratio=0.0)), "opendronemap")
+
+
+@pytest.mark.parametrize("direction", ["bottom_to_top", "left_to_right", "right_to_left"])
+def test_opendronemap_holds_one_direction(direction):
+    with pytest.raises(InputError, match="opendronemap cannot hold"):
+        export_files(calibration_of(camera_of(direction=direction)), "opendronemap")
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS)
+def test_every_file_states_its_conventions(format_name):
+    calibration = calibration_of(camera_of())
+    files = export_files(calibration, format_name)
+    exporter = EXPORTERS[format_name]
+    texts = [content.decode(errors="replace") for content in files.values()]
+    if format_name == "gsplat":
+        texts = [str(np.load(io.BytesIO(files["gsplat.npz"]))["statement"])]
+    for said in (exporter.units, exporter.span, exporter.reference_row, exporter.pixel_centre):
+        assert any(said in text for text in texts)
+    assert any("top_to_bottom" in text for text in texts)
+
+
+def test_documentation_lists_every_format():
+    text = (Path(__file__).parent.parent / "docs" / "exporting.md").read_text()
+    for name in EXPORTERS:
+        assert f"| `{name}` |" in text
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS)
+def test_global_shutter(format_name, tmp_path):
+    calibration = calibration_of(camera_of(ratio=0.0))
+    if format_name == "opendronemap":
+        return
+    write_export(calibration, format_name, tmp_path)
+    if format_name == "gsplat":
+        arrays = np.load(tmp_path / "gsplat.npz")
+        assert arrays["rolling_shutter"] == 4 and "viewmats_rs" not in arrays
+    elif format_name == "vins":
+        storage = cv2.FileStorage(str(tmp_path / "vins_camera.yaml"), cv2.FILE_STORAGE_READ)
+        assert storage.getNode("rolling_shutter").real() == 0
+
+
+def test_instant_ngp_keeps_a_fisheye_without_distortion(tmp_path):
+    """All coefficients zero would make it a pinhole there."""
+    camera = camera_of("fisheye").with_lens(Lens("fisheye", 312, 309, 324, 236))
+    calibration = calibration_of(camera, "screw")
+    write_export(calibration, "instant-ngp", tmp_path)
+    assert largest_error_px(calibration, tmp_path, "instant-ngp", 0) < TOLERANCE_PX
+
+
+@pytest.mark.parametrize("lens", LENSES)
+@pytest.mark.parametrize("format_name", ["opencv", "kalibr"])
+def test_we_read_what_we_write(tmp_path, lens, format_name):
+    (path,) = write_export(calibration_of(camera_of(lens)), format_name, tmp_path)
+    again, size = read_lens(str(path))
+    assert size == (WIDTH, HEIGHT)
+    pixels = np.array([[0.0, 0.0], [320.0, 100.0], [640.0, 480.0]])
+    np.testing.assert_allclose(again.project(LENSES[lens].unproject(pixels)), pixels, atol=1e-9)
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS)
+def test_rows_of_undistorted_images_are_not_passed_off_as_the_sensors(format_name):
+    calibration = calibration_of(camera_of("pinhole"))
+    stretch = calibration.stretches[0]
+    camera = replace(stretch.scene.camera, undistorted_from=LENSES["fisheye"])
+    calibration = replace(calibration, stretches=(replace(stretch, scene=replace(stretch.scene, camera=camera)),))
+    if EXPORTERS[format_name].has_row_times:
+        with pytest.raises(InputError, match="undistorted"):
+            export_files(calibration, format_name)
+    else:
+        texts = b"".join(export_files(calibration, format_name).values())
+        assert b"before it was undistorted" in texts
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS)
+def test_poses_are_asked_for_where_needed(format_name):
+    calibration = replace(calibration_of(camera_of()), stretches=())
+    if EXPORTERS[format_name].has_poses:
+        with pytest.raises(InputError, match=r"no stretches\.npz beside"):
+            export_files(calibration, format_name)
+    else:
+        assert export_files(calibration, format_name)
+
+
+def test_other_requests_are_refused():
+    calibration = calibration_of(camera_of())
+    with pytest.raises(InputError, match="expected one of colmap, colmap-text, opencv"):
+        export_files(calibration, "metashape")
+    with pytest.raises(InputError, match="this calibration has 1, counted from 0"):
+        export_files(calibration, "gsplat", ExportOptions(stretch=1))
+    with pytest.raises(InputError, match="kalibr has fixed rows; it is for colmap, colmap-text"):
+        export_files(calibration, "kalibr", ExportOptions(row="first"))
+    stretch = calibration.stretches[0]
+    without = replace(stretch, scene=replace(stretch.scene, trajectory=None))
+    with pytest.raises(InputError, match="--method auto"):
+        export_files(replace(calibration, stretches=(without,)), "gsplat")
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "rssc.cli", "export", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_command(tmp_path):
+    calibration = calibration_of(camera_of())
+    path = tmp_path / "calibration.json"
+    replace(calibration, status="weak", reasons=("too slow",)).save(path)
+    write_stretches(tmp_path / STRETCHES_NAME, calibration.stretches)
+    result = run(path, "--to", "kalibr", "-o", tmp_path / "new" / "chain.yaml")
+    assert result.returncode == 0 and "chain.yaml" in result.stdout and "weak: too slow" in result.stdout
+    assert read_lens(str(tmp_path / "new" / "chain.yaml"))[0] == LENSES["opencv"]
+    result = run(path, "--to", "colmap", "-o", tmp_path / "model", "--row", "first")
+    assert result.returncode == 0
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
+        "cameras.bin", "images.bin", "points3D.bin", "rssc_shutter.json",
+    ]  # fmt: skip
+    assert largest_error_px(calibration, tmp_path / "model", "colmap", 0) < TOLERANCE_PX
+
+
+@pytest.mark.parametrize(
+    ("format_name", "output", "message"),
+    [
+        ("metashape", "out", "format is 'metashape'"),
+        ("kalibr", "missing", "cannot read"),
+        ("gsplat", "out", "no stretch"),
+    ],
+)
+def test_command_says_what_is_wrong_in_one_line(tmp_path, format_name, output, message):
+    calibration = replace(calibration_of(camera_of()), stretches=())
+    calibration.save(tmp_path / "calibration.json")
+    source = tmp_path / ("nothing.json" if output == "missing" else "calibration.json")
+    result = run(source, "--to", format_name, "-o", tmp_path / output)
+    assert result.returncode == 2
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / output).exists()
+
+
+def test_command_help_describes_every_format():
+    result = run("--help")
+    assert result.returncode == 0
+    words = " ".join(result.stdout.replace("│", " ").split())
+    assert all(f"{name}: {exporter.description}" in words for name, exporter in EXPORTERS.items())
