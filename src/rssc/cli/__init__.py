@@ -11,6 +11,7 @@ from rich.console import Console
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.demo import Demo
 from rssc.cli.export import Export
+from rssc.cli.rectify import Rectify
 from rssc.cli.simulate import Simulate
 from rssc.errors import RsscError
 
@@ -19,6 +20,7 @@ COMMANDS = {
     "calibrate": Calibrate,
     "simulate": Simulate,
     "export": Export,
+    "rectify": Rectify,
 }
 
 

@@ -87,25 +87,29 @@ def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, paramete
 
 
 @kernel
-def expand_rows(begin, end, grid, spacing, factor_x, factor_y, out):
-    """Rows begin .. end - 1 of the (h, w, 2) float32 map of an image plane, from a (gh, gw, 2) grid of source pixels.
+def expand_grid(grid, spacing, width, height, factor_x, factor_y):
+    """(height, width, 2) float32 source pixels of an image plane, from a (rows, columns, 2) grid of them.
 
     The plane of a subsampled video has `factor_x` x `factor_y` pixels of the image in each of its own, and so the
     centre of its first pixel at (factor - 1) / 2. NaN becomes OUTSIDE.
     """
+    out = np.empty((height, width, 2), np.float32)
     shift_x, shift_y = 0.5 * (factor_x - 1), 0.5 * (factor_y - 1)
-    for y in range(begin, end):
-        at_y = (factor_y * y + shift_y) / spacing
-        j = min(max(math.floor(at_y), 0), grid.shape[0] - 2)
-        b = at_y - j
-        for x in range(out.shape[1]):
-            at_x = (factor_x * x + shift_x) / spacing
-            i = min(int(at_x), grid.shape[1] - 2)
-            a = at_x - i
-            u = (1 - b) * ((1 - a) * grid[j, i, 0] + a * grid[j, i + 1, 0]) + b * (
-                (1 - a) * grid[j + 1, i, 0] + a * grid[j + 1, i + 1, 0])  # fmt: skip
-            v = (1 - b) * ((1 - a) * grid[j, i, 1] + a * grid[j, i + 1, 1]) + b * (
-                (1 - a) * grid[j + 1, i, 1] + a * grid[j + 1, i + 1, 1])  # fmt: skip
+    line = np.empty((grid.shape[1], 2))
+    for y in range(height):
+        at = (factor_y * y + shift_y) / spacing
+        j = min(int(at), grid.shape[0] - 2)
+        b = at - j
+        for i in range(grid.shape[1]):
+            line[i, 0] = ((1.0 - b) * grid[j, i, 0] + b * grid[j + 1, i, 0] - shift_x) / factor_x
+            line[i, 1] = ((1.0 - b) * grid[j, i, 1] + b * grid[j + 1, i, 1] - shift_y) / factor_y
+        for x in range(width):
+            at = (factor_x * x + shift_x) / spacing
+            i = min(int(at), grid.shape[1] - 2)
+            a = at - i
+            u = line[i, 0] + a * (line[i + 1, 0] - line[i, 0])
+            v = line[i, 1] + a * (line[i + 1, 1] - line[i, 1])
             missing = math.isnan(u + v)
-            out[y, x, 0] = OUTSIDE if missing else (u - shift_x) / factor_x
-            out[y, x, 1] = OUTSIDE if missing else (v - shift_y) / factor_y
+            out[y, x, 0] = OUTSIDE if missing else u
+            out[y, x, 1] = OUTSIDE if missing else v
+    return out

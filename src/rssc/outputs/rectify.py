@@ -5,7 +5,6 @@
 """
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal
 
 import cv2
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from rssc.adjust.problem import start_trajectory
 from rssc.errors import InputError
 from rssc.kernels import warp
-from rssc.kernels.parallel import run_chunks, thread_count
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Lens
 from rssc.model.scene import Scene
@@ -76,7 +74,7 @@ class Rectifier:
         """How far into the readout the reference row is."""
         camera = self._scene.camera
         lines = camera.height if camera.shutter.axis == "rows" else camera.width
-        return {"first": 0.0, "middle": 0.5, "last": 1 - 1 / lines}[self.options.row]
+        return {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row] * (lines - 1) / lines
 
     def rectify(self, image: Image, frame: int) -> Image:
         """The rectified image of a frame.
@@ -137,11 +135,7 @@ def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] =
         height: Of the plane.
         factors: Pixels of the image in one of the plane, in x and y; 2 for the colours of a subsampled video.
     """
-    out = np.empty((height, width, 2), np.float32)
-    bounds = np.unique(np.linspace(0, height, 2 * thread_count() + 1).astype(int))
-    chunks = [(int(a), int(b)) for a, b in pairwise(bounds)]
-    run_chunks(lambda _, begin, end: warp.expand_rows(begin, end, grid, _SPACING, *factors, out), chunks)
-    return out
+    return warp.expand_grid(grid, _SPACING, width, height, *factors)
 
 
 def sample(image: Image, source_map: NDArray[np.float32], border: str, black: float = 0.0) -> Image:

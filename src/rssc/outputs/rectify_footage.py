@@ -1,0 +1,185 @@
+"""Rectifies a whole source: a video to a video, a folder of images to a folder of PNG images.
+
+Only frames that the calibration covers have a trajectory; the others are left out.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.frontend.video import IMAGE_SUFFIXES, Video
+from rssc.kernels.parallel import run_chunks
+from rssc.model.arrays import IntArray
+from rssc.model.calibration import Calibration
+from rssc.model.camera import Camera, Lens
+from rssc.model.files import make_folder, write_bytes
+from rssc.outputs.rectify import Rectifier, expand, sample
+from rssc.outputs.video_files import Plane, check_video_name, write_changed_video
+
+Progress = Callable[[float], None]
+
+_SEEK_FRAMES = 30
+"""Frames to skip for which seeking in a video is worth it."""
+
+
+@dataclass(frozen=True)
+class RectifiedFootage:
+    """What was written."""
+
+    frame_numbers: IntArray
+    """(n,) index in the source of each frame that was written."""
+    source_count: int
+    """Number of frames in the source."""
+    lens: Lens
+    """The lens of the rectified images."""
+
+    @property
+    def ranges(self) -> str:
+        """The frame numbers as text, for instance "3 to 40, 42 to 80"."""
+        return ", ".join(f"{first} to {last}" for first, last in _runs(self.frame_numbers, 1))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One frame to rectify."""
+
+    rectifier: Rectifier
+    frame: int
+    """Index in the rectifier's scene."""
+    name: str
+
+
+def rectify_footage(
+    source: Path | str,
+    calibration: Calibration,
+    output: Path | str,
+    *,
+    progress: Progress = lambda share: None,
+    **options: Any,
+) -> RectifiedFootage:
+    """Writes the frames that a calibration covers as a global shutter would have taken them.
+
+    Args:
+        source: The video or the folder of images that was calibrated.
+        calibration: With its stretches.
+        output: A new video (.mp4, .mov, .mkv) for a video, a folder for a folder.
+        progress: Called with the share of the frames that are done.
+        **options: Fields of `RectifyOptions`.
+
+    Raises:
+        InputError: The source is not the one that was calibrated, or the calibration has no trajectory.
+    """
+    source, output = Path(source), Path(output)
+    if not source.exists():
+        raise InputError(f"{source} does not exist; expected the video or the folder of images that was calibrated.")
+    if not calibration.stretches:
+        raise InputError(
+            "the calibration has no trajectory: stretches.npz is not beside calibration.json. Put it back, or "
+            "calibrate again."
+        )
+    tasks: dict[int, _Task] = {}
+    for stretch in calibration.stretches:
+        rectifier = Rectifier(stretch.scene, **options)
+        for frame, number in enumerate(stretch.frame_numbers):
+            tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
+    tasks = dict(sorted(tasks.items()))
+    write = _rectify_folder if source.is_dir() else _rectify_video
+    numbers, count = write(source, output, tasks, calibration.camera, progress)
+    return RectifiedFootage(np.array(numbers), count, next(iter(tasks.values())).rectifier.lens)
+
+
+def _rectify_folder(
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, progress: Progress
+) -> tuple[list[int], int]:
+    missing = [task.name for task in tasks.values() if not (source / task.name).is_file()]
+    if missing:
+        raise InputError(
+            f"{source} lacks {len(missing)} of the {len(tasks)} images of the calibration, for instance {missing[0]}. "
+            "Give the folder that was calibrated."
+        )
+    if output.resolve() == source.resolve():
+        raise InputError(f"{output} is the folder of the source; choose another with -o.")
+    make_folder(output)
+    numbers, done = list(tasks), []
+
+    def rectify(_: int, begin: int, end: int) -> None:
+        for number in numbers[begin:end]:
+            task = tasks[number]
+            # As they are: bit depth, colours and transparency kept, rows of the sensor whatever the EXIF data say.
+            image = cv2.imread(str(source / task.name), cv2.IMREAD_UNCHANGED)
+            if image is None:
+                raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
+            _check_size(task.name, image.shape[1], image.shape[0], camera)
+            _, data = cv2.imencode(".png", task.rectifier.rectify(image, task.frame))
+            write_bytes(output / f"{Path(task.name).stem}.png", data.tobytes())
+            done.append(number)
+            progress(len(done) / len(numbers))
+
+    run_chunks(rectify, [(i, i + 1) for i in range(len(numbers))])
+    return numbers, sum(file.suffix.lower() in IMAGE_SUFFIXES for file in source.iterdir())
+
+
+def _rectify_video(
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, progress: Progress
+) -> tuple[list[int], int]:
+    check_video_name(output)
+    if output.resolve() == source.resolve():
+        raise InputError(f"{output} is the source itself; choose another name with -o.")
+    video = Video(source, None)
+    numbers, count = list(tasks), len(video.names)
+    if numbers[-1] >= count:
+        raise InputError(
+            f"{source.name} has {count} frames; the calibration covers frames {numbers[0]} to {numbers[-1]}. Give the "
+            "video that was calibrated."
+        )
+    make_folder(output.parent)
+    done: list[int] = []
+
+    def pictures() -> Iterator[tuple[av.VideoFrame, Callable[..., Plane]]]:
+        for first, last in _runs(np.array(numbers), _SEEK_FRAMES):
+            for number, frame in video.decode(first, last):
+                if number not in tasks:
+                    continue
+                _check_size(source.name, frame.width, frame.height, camera)
+                if frame.pts is None:
+                    frame.pts = round(video.times_s[number] / float(frame.time_base or 1))
+                yield frame, _plane_changer(tasks[number])
+                done.append(number)
+                progress(len(done) / len(numbers))
+
+    interval = float(np.median(np.diff(video.times_s)))
+    write_changed_video(source, output, pictures(), float(video.times_s[numbers[-1]]) + interval)
+    return done, count
+
+
+def _plane_changer(task: _Task) -> Callable[[Plane, tuple[int, int], int], Plane]:
+    """Warps the planes of one frame; planes of one size share their map."""
+    grid = task.rectifier.source_grid(task.frame)
+    maps: dict[tuple[int, int], np.ndarray] = {}
+
+    def change(plane: Plane, factors: tuple[int, int], black: int) -> Plane:
+        if factors not in maps:
+            maps[factors] = expand(grid, plane.shape[1], plane.shape[0], factors)
+        return sample(plane, maps[factors], task.rectifier.options.border, black)
+
+    return change
+
+
+def _runs(numbers: IntArray, longest_gap: int) -> list[tuple[int, int]]:
+    """First and last of each run of numbers without a step longer than that."""
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > longest_gap) + 1)
+    return [(int(part[0]), int(part[-1])) for part in parts]
+
+
+def _check_size(name: str, width: int, height: int, camera: Camera) -> None:
+    if (width, height) != (camera.width, camera.height):
+        raise InputError(
+            f"{name} has {width} x {height} pixels; the calibration is for {camera.width} x {camera.height}. Give the "
+            "footage that was calibrated."
+        )

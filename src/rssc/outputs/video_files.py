@@ -1,0 +1,148 @@
+"""Videos like the one they are made from: other pictures; the same time stamps, colours, rotation and sound.
+
+Pictures are changed plane by plane in the video's own pixel format, so that no colour is converted. Sound is copied
+packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.codec import Codec
+from av.error import FFmpegError
+
+from rssc.errors import InputError
+from rssc.model.files import partial_name
+
+CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
+_ENCODER = "libx264"
+_QUALITY = {"crf": "14", "preset": "veryfast"}
+_FULL_RANGE = 2
+
+Plane = np.ndarray
+ChangePlane = Callable[[Plane, tuple[int, int], int], Plane]
+"""Makes a new plane of a plane, the pixels of the picture in one of its own in x and y, and its value for black."""
+Pictures = Iterable[tuple[av.VideoFrame, ChangePlane]]
+
+
+def check_video_name(path: Path) -> None:
+    """Complains about names that no video of ours can have."""
+    if path.suffix.lower() not in CONTAINERS:
+        raise InputError(f"{path} is no name for a video; expected one that ends in {', '.join(CONTAINERS)}.")
+
+
+def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: float) -> None:
+    """Writes a video of changed pictures with the sound that belongs to them; it starts at time 0.
+
+    Args:
+        source: The video that the pictures come from.
+        path: The new video; it appears only when it is complete.
+        pictures: Decoded frames in order, each with the function that changes its planes.
+        end_s: Time in the source at which the sound ends, in seconds.
+    """
+    partial = partial_name(path)
+    try:
+        with av.open(str(source)) as old, av.open(str(partial), "w", format=CONTAINERS[path.suffix.lower()]) as new:
+            _write(old, new, iter(pictures), end_s)
+        partial.replace(path)
+    except FFmpegError as error:
+        raise InputError(
+            f"cannot write {path.name} ({error.strerror}); a name ending in .mkv takes any sound and picture."
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(old: Any, new: Any, pictures: Iterator[tuple[av.VideoFrame, ChangePlane]], end_s: float) -> None:
+    first = next(pictures)
+    start, tick = _seconds(first[0]), old.streams.video[0].time_base
+    stream = _video_stream(old.streams.video[0], new, first[0])
+    sound = _Sound(old, new, start, Fraction(end_s))
+    for frame, change in chain([first], pictures):
+        changed = _changed(frame, stream.pix_fmt, change)
+        changed.pts, changed.time_base = round((_seconds(frame) - start) / tick), tick
+        new.mux(stream.encode(changed))
+        sound.copy_until(_seconds(frame))
+    new.mux(stream.encode())
+    sound.copy_until(Fraction(end_s))
+
+
+def _seconds(frame: Any) -> Fraction:
+    return frame.pts * frame.time_base
+
+
+def _video_stream(old: Any, new: Any, frame: av.VideoFrame) -> Any:
+    stream = new.add_stream(_ENCODER, rate=old.average_rate or old.guessed_rate or 30, options=_QUALITY)
+    stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, _pixel_format(frame.format)
+    context, like = stream.codec_context, old.codec_context
+    context.time_base = old.time_base
+    for name in ("color_range", "color_primaries", "color_trc", "colorspace"):
+        setattr(context, name, getattr(like, name))
+    if like.sample_aspect_ratio:
+        context.sample_aspect_ratio = like.sample_aspect_ratio
+    if frame.rotation:
+        stream.set_display_rotation(frame.rotation)
+    return stream
+
+
+def _pixel_format(pixel_format: Any) -> str:
+    """The video's own format where the encoder takes it and every component has its own plane, else yuv420p."""
+    takes = {known.name for known in Codec(_ENCODER, "w").video_formats or ()}
+    planar = len({component.plane for component in pixel_format.components}) == len(pixel_format.components)
+    return pixel_format.name if planar and pixel_format.name in takes else "yuv420p"
+
+
+def _changed(frame: av.VideoFrame, pixel_format: str, change: ChangePlane) -> av.VideoFrame:
+    if frame.format.name != pixel_format:
+        frame = frame.reformat(format=pixel_format)
+    changed = av.VideoFrame(frame.width, frame.height, pixel_format)
+    full_range = frame.color_range == _FULL_RANGE or pixel_format.startswith("yuvj")
+    for component in frame.format.components:
+        unit = 1 << (component.bits - 8)
+        black = 128 * unit if component.is_chroma else 0 if full_range else 16 * unit
+        factors = round(frame.width / component.width), round(frame.height / component.height)
+        plane = change(_pixels(frame, component), factors, black)
+        # Bicubic sampling overshoots beside edges; eight bits are clipped by their type.
+        _pixels(changed, component)[...] = plane if component.bits == 8 else np.minimum(plane, 256 * unit - 1)
+    return changed
+
+
+def _pixels(frame: av.VideoFrame, component: Any) -> Plane:
+    """(height, width) view of a plane."""
+    plane = frame.planes[component.plane]
+    pixels = np.frombuffer(plane, np.uint8 if component.bits == 8 else np.dtype("<u2"))  # type: ignore[arg-type]
+    return pixels.reshape(plane.height, -1)[:, : plane.width]
+
+
+class _Sound:
+    """Copies the packets of all audio streams between two times."""
+
+    def __init__(self, old: Any, new: Any, start: Fraction, end: Fraction) -> None:
+        self._new, self._start, self._end = new, start, end
+        self._streams = {stream.index: new.add_stream_from_template(stream) for stream in old.streams.audio}
+        if self._streams:
+            old.seek(int(start * av.time_base))
+        self._packets = old.demux(*old.streams.audio) if self._streams else iter(())
+        self._waiting = None
+
+    def copy_until(self, time: Fraction) -> None:
+        """Copies what begins before a time of the source."""
+        while True:
+            packet = self._waiting or next(self._packets, None)
+            self._waiting = None
+            if packet is None:
+                return
+            if packet.pts is None or packet.pts * packet.time_base < self._start:
+                continue
+            if packet.pts * packet.time_base >= min(time, self._end):
+                self._waiting = packet
+                return
+            shift = round(self._start / packet.time_base)
+            packet.pts -= shift
+            packet.dts = packet.pts if packet.dts is None else packet.dts - shift
+            packet.stream = self._streams[packet.stream_index]
+            self._new.mux(packet)
