@@ -13,8 +13,15 @@ _MAX_KNOT_SHIFT = 0.02
 _MIN_OBSERVATIONS_PER_FRAME = 60
 
 
-def judge(estimate: Estimate, registered: np.ndarray) -> tuple[Status, tuple[str, ...]]:
-    """Verdict and reasons."""
+def judge(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
+    """Verdict and reasons.
+
+    Args:
+        estimate: What was found.
+        registered: (n,) which frames could be placed.
+        board: Whether a calibration target was filmed, not a scene.
+    """
+    advice = "show the board from more sides" if board else "walk around a scene that has depth"
     adjustment = estimate.adjustment
     camera, covariance, tracks = adjustment.scene.camera, estimate.covariance, adjustment.scene.tracks
     readout = covariance.sigma("readout_ratio")
@@ -27,9 +34,9 @@ def judge(estimate: Estimate, registered: np.ndarray) -> tuple[Status, tuple[str
     elif readout > _READOUT_WEAK:
         weak.append(f"the readout ratio is only known to +-{readout:.2f}: record faster motion")
     if not np.isfinite(focal) or focal > _FOCAL_LOST:
-        lost.append("the focal length cannot be told from this clip: walk around a scene that has depth")
+        lost.append(f"the focal length cannot be told from this clip: {advice}")
     elif focal > _FOCAL_WEAK:
-        weak.append(f"the focal length is only known to +-{100 * focal:.1f} %: walk around a scene that has depth")
+        weak.append(f"the focal length is only known to +-{100 * focal:.1f} %: {advice}")
     if abs(camera.shutter.readout_ratio) > 1.1:
         weak.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
     shifts = [
@@ -43,7 +50,7 @@ def judge(estimate: Estimate, registered: np.ndarray) -> tuple[Status, tuple[str
         weak.append(f"the solver stopped early: {adjustment.summary.reason}")
     if registered.mean() < 0.8:
         weak.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
-    if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
+    if not board and len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
         weak.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
     if lost:
         return "degenerate", (*lost, *weak)
