@@ -46,7 +46,7 @@ def test_finds_the_truth(clip, calibration):
 def test_writes_complete_files(calibration, tmp_path):
     write_results(calibration, tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "calibration.json", "points.ply", "stretches.npz", "trajectory.tum",
+        "calibration.json", "points.ply", "report.html", "stretches.npz", "trajectory.tum",
     ]  # fmt: skip
     assert json.loads((tmp_path / "calibration.json").read_text())["status"] == "ok"
     rows = np.loadtxt(tmp_path / "trajectory.tum")

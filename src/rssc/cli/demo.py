@@ -22,7 +22,7 @@ class Demo:
         from rssc.calibrate import calibrate
         from rssc.model import Lens
         from rssc.model.files import make_folder
-        from rssc.outputs.files import write_results
+        from rssc.outputs.files import REPORT_NAME, write_results
         from rssc.outputs.terminal import print_calibration, stage_progress
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, write_clip
@@ -40,7 +40,7 @@ class Demo:
         print_calibration(console, calibration, clip.camera)
         console.print(
             f"{time.perf_counter() - began:.0f} s; the clip with its truth is in {video.parent}, the calibration in "
-            f"{folder}.\nNow your own video: rssc calibrate VIDEO -o OUT",
+            f"{folder}.\nLook at {folder / REPORT_NAME} in a browser.\nNow your own video: rssc calibrate VIDEO -o OUT",
             markup=False,
         )
         return exit_code(calibration)

@@ -8,6 +8,9 @@ from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.files import tum_text, write_bytes, write_text
 from rssc.model.stretch import STRETCHES_NAME, write_stretches
+from rssc.outputs.report import write_report
+
+REPORT_NAME = "report.html"
 
 
 def write_results(calibration: Calibration, folder: Path) -> None:
@@ -18,6 +21,7 @@ def write_results(calibration: Calibration, folder: Path) -> None:
         write_text(folder / "trajectory.tum", tum_text(first.times_s, first.scene.cam_from_world))
         write_bytes(folder / "points.ply", ply_bytes(first.scene.points))
         write_stretches(folder / STRETCHES_NAME, calibration.stretches)
+    write_report(calibration, folder / REPORT_NAME)
     calibration.save(folder / "calibration.json")
 
 

@@ -1,0 +1,35 @@
+"""`rssc report`: the report of a calibration, made again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write report.html of a calibration again, for instance after a new version of rssc or a move of the footage."""
+
+    calibration: Positional[Path]
+    """calibration.json; most figures need the stretches.npz beside it."""
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """The file to write; report.html beside the calibration where not given."""
+    source: Path | None = None
+    """The footage, where it is no longer at the place it was calibrated from."""
+
+    def run(self, console: Console) -> int:
+        from rssc.frontend.video import read_frames
+        from rssc.model.calibration import Calibration
+        from rssc.outputs.files import REPORT_NAME
+        from rssc.outputs.report import write_report
+
+        path = self.output or self.calibration.with_name(REPORT_NAME)
+        moved = self.source
+        write_report(
+            Calibration.load(self.calibration), path,
+            images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
+        )  # fmt: skip
+        console.print(f"Written: {path}", markup=False, soft_wrap=True)
+        return 0

@@ -1,0 +1,186 @@
+"""Writes report.html: one file that needs no network, with everything in it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from rssc.errors import InputError
+from rssc.frontend.video import read_frames
+from rssc.model.calibration import Calibration
+from rssc.model.files import write_text
+from rssc.model.scene import Scene
+from rssc.outputs.exporters import EXPORTERS
+from rssc.outputs.rectify import rectify_frame
+from rssc.outputs.report import figures
+from rssc.outputs.report.answer import (
+    LENS_WORDS,
+    VERDICTS,
+    field_of_view,
+    half_width,
+    quantities,
+    unknown_lens_parameters,
+)
+from rssc.outputs.report.figures import Figure
+from rssc.outputs.report.pictures import (
+    FrameReader,
+    TrackPicture,
+    busiest_frame,
+    data_uri,
+    fastest_frame,
+    marker_width,
+    track_picture,
+)
+from rssc.outputs.report.residuals import Residuals, residuals_of, with_trajectory
+from rssc.outputs.report.scene_view import motion_view, scene_view
+
+_MIN_RESIDUALS = 20
+_NO_UNCERTAINTY = {"parts": {}, "windows": [], "knot_spacings": [], "lenses": []}
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """A frame as filmed and as a global shutter would have seen it."""
+
+    name: str
+    before: str
+    after: str
+    motion_px: float
+    """How far the image moves during the readout."""
+
+
+def write_report(calibration: Calibration, path: Path | str, images: FrameReader = read_frames) -> None:
+    """Writes the report of a calibration; the file appears only when it is complete.
+
+    Args:
+        calibration: With its stretches; without them the report has the answer and no pictures.
+        path: Usually `report.html`.
+        images: Reads frames of a source again. Where the source is gone, the report says so and has no pictures.
+    """
+    write_text(Path(path), render_report(calibration, images))
+
+
+def render_report(calibration: Calibration, images: FrameReader = read_frames) -> str:
+    """The report as a page."""
+    scenes = [with_trajectory(stretch.scene, calibration.knot_spacing) for stretch in calibration.stretches]
+    residuals = residuals_of(scenes) if scenes else None
+    tracks, before_after, notes = None, None, list(calibration.notes)
+    if residuals is not None and len(residuals):
+        try:
+            tracks, before_after = _pictures(calibration, scenes[0], residuals, images)
+        except (InputError, OSError) as error:
+            notes.append(f"no frames are shown here: {error}")
+    groups = {
+        "fit": _fit_figures(calibration, residuals),
+        "certainty": _certainty_figures(calibration),
+        "motion": [scene_view(scenes[0]), motion_view(scenes[0], calibration.frame_interval_s)] if scenes else [],
+        "solve": _solve_figures(calibration),
+    }
+    seconds: Mapping[str, float] = calibration.statistics.get("seconds") or {}  # type: ignore[assignment]
+    plots = {figure.name: json.loads(str(figure.plot.to_json())) for group in groups.values() for figure in group}
+    return _template().render(
+        calibration=calibration,
+        camera=calibration.camera,
+        statistics=calibration.statistics,
+        stretches=calibration.stretches,
+        quantities=quantities(calibration),
+        verdict=VERDICTS[calibration.status],
+        lens_words=LENS_WORDS[calibration.camera.lens.model],
+        view=field_of_view(calibration.camera),
+        uncertainty=_uncertainty(calibration),
+        notes=notes,
+        tracks=tracks,
+        dot=marker_width(calibration.camera),
+        before_after=before_after,
+        groups=groups,
+        name=_name(calibration),
+        source=calibration.stretches[0].source if calibration.stretches else "VIDEO",
+        exporters=EXPORTERS,
+        half_width=half_width,
+        total=sum(seconds.values()),
+        longest=max(seconds.values(), default=0.0) or 1.0,
+        plots=_script_json(plots),
+        plotly=Markup(get_plotlyjs()),
+        css=_resource("style.css"),
+        script=_resource("report.js"),
+    )
+
+
+def _name(calibration: Calibration) -> str:
+    """What was calibrated, without the folders above it."""
+    names = dict.fromkeys(Path(stretch.source).name for stretch in calibration.stretches)
+    return ", ".join(names) or "Camera"
+
+
+def _uncertainty(calibration: Calibration) -> Mapping[str, Any]:
+    return {**_NO_UNCERTAINTY, **(getattr(calibration, "uncertainty", None) or {})}
+
+
+def _pictures(
+    calibration: Calibration, scene: Scene, residuals: Residuals, images: FrameReader
+) -> tuple[TrackPicture, BeforeAfter]:
+    stretch = calibration.stretches[0]
+    busy, (fast, motion) = busiest_frame(scene), fastest_frame(residuals, scene.tracks.frame_count)
+    wanted = np.unique(stretch.frame_numbers[[busy, fast]])
+    frames = dict(images(stretch.source, wanted))
+    missing = [number for number in wanted if number not in frames]
+    if missing:
+        raise InputError(f"frame {missing[0]} of {stretch.source} cannot be read.")
+    tracks = track_picture(frames[stretch.frame_numbers[busy]], scene, busy, stretch.names[busy], residuals)
+    before = frames[stretch.frame_numbers[fast]]
+    after = np.asarray(rectify_frame(before, scene, fast), np.uint8)
+    readout = abs(calibration.camera.shutter.readout_ratio)
+    return tracks, BeforeAfter(stretch.names[fast], data_uri(before), data_uri(after), motion * readout)
+
+
+def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[Figure]:
+    if residuals is None or len(residuals) < _MIN_RESIDUALS:
+        return []
+    return [
+        figures.residual_map(residuals, calibration.camera),
+        figures.residual_rows(residuals, calibration),
+        figures.residual_histogram(residuals),
+    ]
+
+
+def _certainty_figures(calibration: Calibration) -> list[Figure]:
+    uncertainty = _uncertainty(calibration)
+    made = []
+    if uncertainty["windows"]:
+        made.append(figures.window_readouts(uncertainty["windows"], calibration))
+    if uncertainty["knot_spacings"]:
+        made.append(figures.knot_readouts(uncertainty["knot_spacings"], calibration))
+    if calibration.parameters and not unknown_lens_parameters(calibration):
+        made.append(figures.projection_map(calibration))
+    if calibration.parameters:
+        made.append(figures.correlations(calibration))
+    return made
+
+
+def _solve_figures(calibration: Calibration) -> list[Figure]:
+    costs = calibration.statistics.get("cost_by_iteration")
+    return [figures.convergence(costs)] if isinstance(costs, list) and len(costs) > 2 else []
+
+
+def _template():
+    environment = Environment(
+        loader=PackageLoader("rssc.outputs.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("template.html")
+
+
+def _resource(name: str) -> Markup:
+    return Markup(files("rssc.outputs.report").joinpath(name).read_text())
+
+
+def _script_json(value: object) -> Markup:
+    """JSON that may stand inside a script element."""
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

@@ -1,0 +1,116 @@
+"""Residuals of a calibration, and what of them a wrong readout time would explain.
+
+A row that was read d frame intervals later than the camera says shows every point d f further along, f the point's
+image motion in pixels per frame interval. Residuals are projection minus measurement, so e = -d f, and a readout
+ratio that is too short by c leaves d = c rho at row fraction rho: a slope over the rows, once residuals are measured
+along the image motion. Across the motion, or averaged over motions in all directions, nothing of it is left to see.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rssc.adjust.bundle import compute_residuals
+from rssc.adjust.options import AdjustOptions
+from rssc.adjust.problem import build_problem, start_trajectory
+from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.scene import Scene
+
+_TIME_STEP = 0.01  # frame intervals; rows of one frame are read over tens of these
+_OUTLIER_SIGMAS = 4.0
+_MIN_MOTION_PX = 0.05
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """One entry for each observation that the camera can see, over all stretches."""
+
+    stretches: IntArray
+    """(m,) stretch of each observation."""
+    frames: IntArray
+    """(m,) frame in its stretch."""
+    pixels: FloatArray
+    """(m, 2) where it was measured."""
+    errors: FloatArray
+    """(m, 2) projection minus measurement in pixels."""
+    motions: FloatArray
+    """(m, 2) image motion of the point in pixels per frame interval."""
+    row_fractions: FloatArray
+    """(m,) how far into the readout it was read."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a coordinate in pixels, by the median so that outliers do not count."""
+        return float(1.4826 * np.median(np.abs(self.errors))) if len(self) else 0.0
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """(m,) mask of errors longer than four standard deviations."""
+        return np.linalg.norm(self.errors, axis=1) > _OUTLIER_SIGMAS * max(self.sigma, 1e-9)
+
+    @property
+    def along_motion(self) -> FloatArray:
+        """(m,) measurement minus projection along the image motion in pixels; NaN where the point stands still."""
+        speed = np.linalg.norm(self.motions, axis=1)
+        moving = speed > _MIN_MOTION_PX
+        along = -(self.errors * self.motions).sum(axis=1) / np.where(moving, speed, 1.0)
+        return np.where(moving, along, np.nan)
+
+    def readout_slope(self) -> float:
+        """How much longer the readout ratio would be by a line through the residuals over the rows.
+
+        Least squares of e = -(a + c rho) f over the observations that are no outliers; c.
+        """
+        kept = ~self.outliers
+        motions, errors, rho = self.motions[kept], self.errors[kept], self.row_fractions[kept]
+        weights = (motions**2).sum(axis=1)
+        lateness = -(errors * motions).sum(axis=1)
+        columns = np.stack([np.ones_like(rho), rho])
+        normal = (columns * weights) @ columns.T
+        if len(rho) < 3 or np.linalg.cond(normal) > 1e12:
+            return float("nan")
+        return float(np.linalg.solve(normal, columns @ lateness)[1])
+
+
+def with_trajectory(scene: Scene, knot_spacing: float) -> Scene:
+    """The scene itself, or where the method has none (ce) with a smooth path through the poses of its frames."""
+    if scene.trajectory is not None:
+        return scene
+    return replace(scene, trajectory=start_trajectory(scene, knot_spacing))
+
+
+def residuals_of(scenes: Sequence[Scene]) -> Residuals:
+    """Residuals of scenes that have a trajectory."""
+    parts = [_scene_residuals(i, scene) for i, scene in enumerate(scenes)]
+    names = Residuals.__dataclass_fields__
+    return Residuals(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _scene_residuals(number: int, scene: Scene) -> Residuals:
+    tracks, trajectory = scene.tracks, scene.trajectory
+    assert trajectory is not None
+    problem = build_problem(scene, AdjustOptions(method="te", knot_spacing=trajectory.knot_spacing))
+    errors, _ = compute_residuals(problem, problem.start)
+    motions = _image_motions(scene)
+    seen = np.isfinite(np.hstack([errors, motions])).all(axis=1)
+    return Residuals(
+        np.full(seen.sum(), number), tracks.frames[seen], tracks.pixels[seen], errors[seen], motions[seen],
+        scene.camera.row_fraction(tracks.pixels[seen]),
+    )  # fmt: skip
+
+
+def _image_motions(scene: Scene) -> FloatArray:
+    """(m, 2) pixels per frame interval, by central differences of the pose in time."""
+    tracks, trajectory = scene.tracks, scene.trajectory
+    assert trajectory is not None
+    times = scene.row_times(tracks.pixels, tracks.frames)
+    points = scene.points[tracks.points]
+    ends = []
+    for step in (-_TIME_STEP, _TIME_STEP):
+        poses = trajectory.cam_from_world(times + step)
+        ends.append(scene.camera.lens.project(np.einsum("nij,nj->ni", poses[:, :, :3], points) + poses[:, :, 3]))
+    return (ends[1] - ends[0]) / (2 * _TIME_STEP)

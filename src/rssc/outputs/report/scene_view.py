@@ -1,0 +1,95 @@
+"""The path of the camera and the points it saw: to turn with the mouse, and its speed over time."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from rssc.model.arrays import FloatArray
+from rssc.model.scene import Scene
+from rssc.outputs.report.figures import ACCENT, INK, MUTED, WARM, Figure, velocities
+
+_MOST_POINTS = 4000
+_PATH_SAMPLES_PER_FRAME = 4
+_CAMERAS = 8
+_FAR_SHARE = 0.98
+"""Points further out than nearly all others would shrink the rest to a dot."""
+
+
+def scene_view(scene: Scene) -> Figure:
+    """Points, path and a few cameras in 3D; the scene must have a trajectory."""
+    assert scene.trajectory is not None
+    first, last = scene.frame_times[0], scene.frame_times[-1]
+    count = _PATH_SAMPLES_PER_FRAME * (len(scene.frame_times) - 1) + 1
+    path = _centres(scene.trajectory.cam_from_world(np.linspace(first, last, count)))
+    poses = scene.cam_from_world[np.unique(np.linspace(0, len(scene.frame_times) - 1, _CAMERAS).astype(int))]
+    points = _near(scene.points, path.mean(axis=0))
+    size = 0.04 * float(np.ptp(np.concatenate([points, path]), axis=0).max())
+    # Turned so that the first camera looks into the screen and its rows run down it.
+    upright = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]) @ scene.cam_from_world[0, :, :3]
+    plot = go.Figure()
+    for xyz, style in (
+        (points, {"mode": "markers", "marker": {"size": 1.8, "color": MUTED, "opacity": 0.8}, "name": "points"}),
+        (path, {"mode": "lines", "line": {"color": WARM, "width": 5}, "name": "camera path"}),
+        (_frusta(scene, poses, size), {"mode": "lines", "line": {"color": ACCENT, "width": 2}, "name": "cameras"}),
+    ):
+        x, y, z = np.asarray(xyz @ upright.T, np.float32).T
+        plot.add_trace(go.Scatter3d(x=x, y=y, z=z, hoverinfo="skip", **style))
+    hidden = {"visible": False}
+    plot.update_layout(
+        height=480, meta={"aspect": 0.68}, margin={"l": 0, "r": 0, "t": 30, "b": 0}, paper_bgcolor="rgba(0,0,0,0)",
+        font={"color": INK, "size": 13, "family": "var(--sans)"}, uirevision="keep",
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "itemsizing": "constant"},
+        scene={
+            "xaxis": hidden, "yaxis": hidden, "zaxis": hidden, "aspectmode": "data", "dragmode": "turntable",
+            "camera": {"eye": {"x": 0.3, "y": -1.2, "z": 0.5}, "projection": {"type": "perspective"}},
+        },
+    )  # fmt: skip
+    return Figure(
+        "space", "The path and the points", plot,
+        "Drag to turn, scroll to come closer; with the keyboard, arrow keys turn and + and \N{MINUS SIGN} zoom. Good: "
+        "a smooth path around points that form the place you filmed; bad: a path with jumps, or points smeared along "
+        "lines from the camera.",
+        f"Three-dimensional view of {scene.tracks.point_count:,} points and the path of the camera over "
+        f"{len(scene.frame_times)} frames. Arrow keys turn it, plus and minus zoom.",
+    )  # fmt: skip
+
+
+def motion_view(scene: Scene, frame_interval_s: float) -> Figure:
+    """Turning rates and speed over time; the scene must have a trajectory."""
+    assert scene.trajectory is not None
+    first, last = scene.frame_times[0], scene.frame_times[-1]
+    times = np.linspace(first, last, _PATH_SAMPLES_PER_FRAME * (len(scene.frame_times) - 1) + 1)
+    # The rate is that of cam_from_world; the camera itself turns and moves the other way.
+    rates = -scene.trajectory.velocities(times) / frame_interval_s
+    speed = np.linalg.norm(rates[:, 3:], axis=1) / median_depth(scene)
+    return velocities((times - first) * frame_interval_s, np.degrees(rates[:, :3]), speed)
+
+
+def median_depth(scene: Scene) -> float:
+    """Median distance of the observed points from their cameras, in scene units."""
+    centres = _centres(scene.cam_from_world)[scene.tracks.frames]
+    return float(np.median(np.linalg.norm(scene.points[scene.tracks.points] - centres, axis=1)))
+
+
+def _centres(cam_from_world: FloatArray) -> FloatArray:
+    return -np.einsum("nji,nj->ni", cam_from_world[:, :, :3], cam_from_world[:, :, 3])
+
+
+def _near(points: FloatArray, centre: FloatArray) -> FloatArray:
+    distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+    limit = max(np.quantile(distance, _FAR_SHARE), np.linalg.norm(centre - np.median(points, axis=0)))
+    points = points[distance <= limit]
+    return points[:: -(-len(points) // _MOST_POINTS)]
+
+
+def _frusta(scene: Scene, poses: FloatArray, size: float) -> FloatArray:
+    """(k, 3) lines of small pyramids, NaN between them."""
+    camera = scene.camera
+    corners = np.array([[0, 0], [camera.width - 1, 0], [camera.width - 1, camera.height - 1], [0, camera.height - 1]])
+    rays = camera.lens.unproject(corners.astype(float))
+    # A corner may lie outside of what the lens sees; a pyramid of half a right angle does then.
+    rays = np.where(np.isfinite(rays), rays, np.array([[-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]]) / np.sqrt(3))
+    corners_cam = size * rays
+    tip, gap = np.zeros(3), np.full(3, np.nan)
+    a, b, c, d = corners_cam
+    lines = np.array([tip, a, b, tip, c, d, tip, gap, b, c, gap, d, a, gap])
+    return np.einsum("nji,nkj->nki", poses[:, :, :3], lines - poses[:, None, :, 3]).reshape(-1, 3)

@@ -1,0 +1,213 @@
+"""report.html: complete, self-contained, right in its numbers, and there for weak calibrations too."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation
+
+import rssc
+from rssc.errors import InputError
+from rssc.model import Camera, Lens, Shutter
+from rssc.model.calibration import Calibration
+from rssc.model.stretch import Stretch
+from rssc.outputs.report.answer import field_of_view, number, quantities
+from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
+from rssc.outputs.report.report import render_report, write_report
+from rssc.outputs.report.residuals import residuals_of, with_trajectory
+from rssc.simulation.scenes import simulate_scene
+
+MAX_BYTES = 8_000_000
+CAMERA = Camera(320, 240, Lens("radial", 250.0, 251.0, 160.0, 118.0, (-0.1, 0.02)), Shutter(0.5))
+UNCERTAINTY = {
+    "parts": {"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared_errors": {"fx": 0.3, "readout_ratio": 0.002}},
+    "windows": [
+        {"source": "clip.mp4", "frames": [0, 12], "readout_ratio": 0.497, "sigma": 0.004},
+        {"source": "clip.mp4", "frames": [8, 20], "readout_ratio": 0.502, "sigma": 0.003},
+    ],
+    "knot_spacings": [
+        {"spacing": 1.0, "readout_ratio": 0.49, "sigma": 0.001, "chosen": False},
+        {"spacing": 0.66, "readout_ratio": 0.5, "sigma": 0.002, "chosen": True},
+    ],
+    "lenses": [{"model": "radial", "evidence": -10.0, "readout_ratio": 0.5}],
+}
+
+
+@pytest.fixture(scope="module")
+def adjusted():
+    simulated = simulate_scene(3, frame_count=20, point_count=150, camera=CAMERA, readout_ratio=0.5, pixel_noise=0.2)
+    return rssc.adjust(simulated.scene, method="te", knot_spacing=1.0)
+
+
+@pytest.fixture(scope="module")
+def calibration(adjusted):
+    return make_calibration(adjusted)
+
+
+def make_calibration(adjusted, **changes):
+    scene = adjusted.scene
+    frames = scene.tracks.frame_count
+    stretch = Stretch(
+        scene, np.arange(frames) / 30, np.arange(frames), tuple(f"f{i}" for i in range(frames)), "clip.mp4"
+    )
+    fields = {
+        "camera": scene.camera, "frame_interval_s": 1 / 30, "parameters": adjusted.covariance.parameters,
+        "covariance": adjusted.covariance.matrix, "status": "ok", "reasons": (), "method": "te", "knot_spacing": 1.0,
+        "statistics": {
+            "frames": frames, "points": scene.tracks.point_count, "observations": len(scene.tracks), "rms_px": 0.2,
+            "iterations": 3, "cost_by_iteration": [3.0, 2.0, 1.5, 1.4], "seconds": {"tracking": 1.0, "solving": 2.5},
+        },
+        "stretches": (stretch,),
+    }  # fmt: skip
+    return Calibration(**{**fields, **changes})
+
+
+def grey_frames(source, numbers):
+    for n in numbers:
+        image = np.add.outer(np.arange(240), np.arange(320)) + n
+        yield int(n), np.repeat(image[..., None], 3, axis=2).astype(np.uint8)
+
+
+def plots_in(page):
+    return json.loads(re.search(r'<script type="application/json" id="plots">(.*?)</script>', page, re.S)[1])
+
+
+def shown_text(page):
+    """The page without its scripts and styles."""
+    return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
+
+
+def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
+    object.__setattr__(calibration, "uncertainty", UNCERTAINTY)
+    write_report(calibration, tmp_path / "report.html", images=grey_frames)
+    page = (tmp_path / "report.html").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert len(page.encode()) < MAX_BYTES
+    text = shown_text(page)
+    plots = plots_in(page)
+    assert set(plots) == {
+        "residual-map", "residual-rows", "residual-histogram", "windows", "knots", "projection", "correlation",
+        "space", "velocity", "convergence",
+    }  # fmt: skip
+    for name in plots:
+        assert re.search(rf'id="{name}" role="img" aria-label="[^"]+"', text), name
+    assert text.count('type="range"') == 1
+    assert "Where the time went" in text
+    assert "rssc rectify clip.mp4 calibration.json" in text
+    assert "Lens models that were tried" in text
+    assert "shared errors" in text
+    assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', text)
+    assert not re.findall(r"<img(?![^>]*\balt=\"[^\"]+\")", text)
+    assert "default-src 'none'" in text
+    assert "nan" not in text.lower().split()
+
+
+def test_source_names_are_text_not_markup(calibration):
+    stretch = replace(calibration.stretches[0], source="<script>alert(1)</script>.mp4")
+    page = render_report(replace(calibration, stretches=(stretch,)), grey_frames)
+    assert "<script>alert" not in page
+
+
+def test_missing_footage_is_said(calibration):
+    page = shown_text(render_report(calibration))
+    assert "clip.mp4 does not exist" in page
+    assert 'type="range"' not in page
+    assert "residual-map" in page
+
+
+def test_weak_calibrations_have_a_report_too(calibration, adjusted):
+    unknown = np.diag(np.full(len(calibration.parameters), 1e18))
+    lost = make_calibration(adjusted, covariance=unknown, status="degenerate", reasons=("the camera <stood> still",))
+    page = render_report(lost, grey_frames)
+    assert "Do not use these numbers" in page
+    assert "the camera &lt;stood&gt; still" in page
+    assert page.count("cannot be told") == 3 + len(CAMERA.lens.parameter_names)
+    assert "projection" not in plots_in(page)
+    bare = make_calibration(adjusted, stretches=(), parameters=(), covariance=np.zeros((0, 0)))
+    assert set(plots_in(render_report(bare, grey_frames))) == {"convergence"}
+
+
+def test_methods_without_a_trajectory_have_a_report_too(adjusted):
+    scene = replace(adjusted.scene, trajectory=None)
+    stretch = replace(make_calibration(adjusted).stretches[0], scene=scene)
+    page = render_report(make_calibration(adjusted, method="ceq", stretches=(stretch,)), grey_frames)
+    assert {"residual-map", "space", "velocity"} <= set(plots_in(page))
+
+
+def test_residuals_are_those_of_the_solve(adjusted):
+    found = residuals_of([adjusted.scene])
+    np.testing.assert_allclose(found.errors, adjusted.residuals, atol=1e-9)
+    assert found.sigma == pytest.approx(0.2, rel=0.1)
+
+
+@pytest.mark.parametrize("shift", [-0.03, 0.02])
+def test_a_wrong_readout_is_a_slope(adjusted, shift):
+    assert residuals_of([adjusted.scene]).readout_slope() == pytest.approx(0, abs=2e-3)
+    scene = replace(adjusted.scene, camera=adjusted.scene.camera.with_readout_ratio(0.5 + shift))
+    right = residuals_of([adjusted.scene]).readout_slope() + adjusted.scene.camera.shutter.readout_ratio - 0.5
+    assert residuals_of([scene]).readout_slope() == pytest.approx(right - shift, abs=0.05 * abs(shift))
+
+
+def test_a_path_is_put_through_free_poses(adjusted):
+    scene = with_trajectory(replace(adjusted.scene, trajectory=None), 1.0)
+    at_frames = scene.trajectory.cam_from_world(scene.frame_times)
+    np.testing.assert_allclose(at_frames, adjusted.scene.cam_from_world, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["opencv", "fisheye"])
+def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
+    lens = Lens(model, 250.0, 252.0, 161.0, 117.0, (-0.02, 0.01, 0.001, -0.001))
+    root = np.diag([0.5, 0.5, 1.0, 1.0, 2e-3, 2e-3, 1e-3, 1e-3]) @ rng.normal(size=(8, 8)) / 3
+    calibration = make_calibration(
+        adjusted, camera=replace(CAMERA, lens=lens), parameters=lens.parameter_names, covariance=root @ root.T
+    )
+    columns, rows = uncertainty_grid(CAMERA)
+    pixels = np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)
+    rays = lens.unproject(pixels)
+    squares = np.zeros(len(pixels))
+    count = 400
+    for _ in range(count):
+        sample = lens.with_parameters(lens.parameters + root @ rng.normal(size=8))
+
+        def moved(turn, sample=sample):
+            return (sample.project(Rotation.from_rotvec(turn).apply(rays)) - pixels).ravel()
+
+        squares += (moved(least_squares(moved, np.zeros(3)).x).reshape(-1, 2) ** 2).sum(axis=1) / count
+    predicted = projection_uncertainty(calibration)
+    np.testing.assert_allclose(predicted.ravel(), np.sqrt(squares), rtol=0.2, atol=0.01)
+    assert np.median(predicted.ravel() / np.sqrt(squares)) == pytest.approx(1, abs=0.05)
+
+
+def test_numbers_are_rounded_to_their_uncertainty():
+    assert number(512.0412, 0.034) == "512.041"
+    assert number(-0.1199, 0.0021) == "\N{MINUS SIGN}0.1199"
+    assert number(1234.6, 250.0) == "1235"
+
+
+def test_intervals(calibration):
+    rows = {q.label: q for q in quantities(calibration)}
+    low, high = (float(text) for text in rows["Readout ratio"].interval.split(" to "))
+    assert (high - low) / 2 == pytest.approx(1.96 * calibration.sigma("readout_ratio"), rel=0.05)
+    # Rounded to a tenth of the interval.
+    assert float(rows["Readout time"].value) == pytest.approx(1e3 * calibration.readout_time_s, abs=0.05)
+    assert float(rows["Line delay"].value) == pytest.approx(1e6 * calibration.readout_time_s / 240, abs=0.5)
+
+
+def test_field_of_view_of_a_pinhole():
+    view = field_of_view(Camera(200, 100, Lens("pinhole", 100.0, 100.0, 99.5, 49.5), Shutter(0.0)))
+    assert view == pytest.approx((90.0, 2 * np.degrees(np.arctan(0.5))))
+
+
+def test_command_writes_beside_the_calibration(calibration, tmp_path):
+    from rich.console import Console
+
+    from rssc.cli.report import Report
+
+    calibration.save(tmp_path / "calibration.json")
+    assert Report(tmp_path / "calibration.json").run(Console(quiet=True)) == 0
+    assert (tmp_path / "report.html").stat().st_size < MAX_BYTES
+    with pytest.raises(InputError, match="cannot read"):
+        Report(tmp_path / "none.json").run(Console(quiet=True))
