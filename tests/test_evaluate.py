@@ -20,6 +20,7 @@ from rssc.simulation.motion import room_motion
 
 CAMERA = Camera(640, 480, Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)), Shutter(0.62))
 NAMES = (*CAMERA.lens.parameter_names, "readout_ratio")
+IDENTITY = (1.0, np.eye(3), np.zeros(3))
 
 
 def calibration_of(camera: Camera) -> Calibration:
@@ -39,7 +40,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def write_trajectory(path, times_s, motion, similarity=(1.0, np.eye(3), np.zeros(3)), noise=0.0):
+def write_trajectory(path, times_s, motion, similarity=IDENTITY, noise=0.0):
     scale, rotation, translation = similarity
     poses = motion.cam_from_world(30 * times_s)
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3]) @ rotation.T * scale + translation

@@ -144,8 +144,8 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
         numbers = evaluation.trajectory.statistics()
         console.print(
             f"trajectory error after Sim(3) alignment of {numbers['poses']} poses: rmse {numbers['rmse']:.6f}, median "
-            f"{numbers['median']:.6f}, max {numbers['max']:.6f} on a path of {numbers['path_length']:.3f} (units of the "
-            f"truth), scale {numbers['scale']:.6f}",
+            f"{numbers['median']:.6f}, max {numbers['max']:.6f} on a path of {numbers['path_length']:.3f} (units of "
+            f"the truth), scale {numbers['scale']:.6f}",
             highlight=False,
         )
     for note in evaluation.notes:

@@ -120,9 +120,7 @@ def match_times(times: FloatArray, others: FloatArray, max_difference: float) ->
 def _nearest(times: FloatArray, candidates: FloatArray, max_difference: float) -> tuple[IntArray, IntArray]:
     order = np.argsort(candidates, kind="stable")
     known = candidates[order]
-    after = np.clip(np.searchsorted(known, times, side="right"), 1, len(known) - 1) if len(known) > 1 else np.zeros(
-        len(times), np.int64
-    )  # fmt: skip
+    after = np.minimum(np.searchsorted(known, times, side="right"), len(known) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(np.abs(known[after] - times) < np.abs(times - known[before]), after, before)
     good = np.abs(known[nearest] - times) <= max_difference

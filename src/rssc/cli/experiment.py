@@ -1,0 +1,106 @@
+"""`rssc experiment`: the paper's studies."""
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from rich.console import Console
+from tyro.conf import arg, subcommand
+
+from rssc.cli.options import Output
+
+Methods = tuple[Literal["te", "ceq", "ceh", "dpq", "dph", "auto"], ...]
+
+
+def print_json(console: Console, document: dict) -> None:
+    """One JSON object as the last line."""
+    console.print(json.dumps(document), soft_wrap=True, markup=False, highlight=False)
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """The paper's simulation: all methods over trajectory noise, readout ratio and pixel noise.
+
+    Writes synthetic.csv (one row per condition, trial and method) and the figure. The same command again goes on where
+    it was stopped.
+    """
+
+    output: Output
+    """Folder for synthetic.csv, synthetic.svg and synthetic.png."""
+    trials: int = 50
+    """Scenes per condition."""
+    seed: int = 0
+    points: int = 150
+    """Points in each scene."""
+    jobs: Annotated[int, arg(aliases=["-j"])] = os.cpu_count() or 1
+    """Local processes, with one thread each."""
+    scheduler: str | None = None
+    """Address of a Dask scheduler that runs the scenes instead, for instance tcp://10.0.0.1:8786."""
+    methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
+
+    def run(self, console: Console) -> int:
+        from rssc.experiments.figure import draw_figure
+        from rssc.experiments.runner import import_extra
+        from rssc.experiments.summary import print_summary, summarise
+        from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
+        from rssc.model.files import make_folder
+        from rssc.outputs.terminal import stage_progress
+
+        import_extra("matplotlib", "the figure")
+        folder = make_folder(self.output)
+        with stage_progress(console) as progress:
+            rows = run_study(
+                folder / "synthetic.csv", trials=self.trials, seed=self.seed, points=self.points, methods=self.methods,
+                jobs=self.jobs, scheduler=self.scheduler,
+                progress=lambda done, total: progress("scenes", done / total),
+            )  # fmt: skip
+        for suffix in ("svg", "png"):
+            draw_figure(rows, {name: conditions_of(name) for name in FACTORS}, folder / f"synthetic.{suffix}")
+        summary = summarise(rows)
+        print_summary(console, summary)
+        console.print(f"Written to {folder}: synthetic.csv, synthetic.svg, synthetic.png", markup=False)
+        print_json(console, summary.document())
+        return 0
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The paper's efficiency table: time per iteration, iterations and total time of all methods, as medians."""
+
+    trials: int = 50
+    """Scenes."""
+    seed: int = 0
+    points: int = 150
+    """Points in each scene."""
+    methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
+
+    def run(self, console: Console) -> int:
+        from rssc.experiments.efficiency import measure_efficiency, print_efficiency
+        from rssc.outputs.terminal import stage_progress
+
+        with stage_progress(console) as progress:
+            efficiency = measure_efficiency(
+                trials=self.trials, points=self.points, seed=self.seed, methods=self.methods,
+                progress=lambda done, total: progress("scenes", done / total),
+            )  # fmt: skip
+        print_efficiency(console, efficiency)
+        print_json(console, efficiency.document())
+        return 0
+
+
+Study = (
+    Annotated[Synthetic, subcommand("synthetic", prefix_name=False)]
+    | Annotated[Efficiency, subcommand("efficiency", prefix_name=False)]
+)
+"""Every study is a command with `run`; another one is another line here."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Re-run the paper's studies."""
+
+    study: Study
+
+    def run(self, console: Console) -> int:
+        return self.study.run(console)

@@ -1,0 +1,1 @@
+"""The paper's studies: simulation, efficiency and real data."""

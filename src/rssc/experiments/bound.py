@@ -1,0 +1,40 @@
+"""The Cramer-Rao bound: how well anyone could know lens and readout from these observations.
+
+For Gaussian noise of known standard deviation the covariance of an unbiased estimator is at least the inverse of the
+Fisher information J^T W J at the truth, with J the Jacobian of all observations in lens, readout, trajectory and
+points: the system that te solves, linearised at the truth instead of at an estimate. Trajectory and points are
+nuisance parameters and marginalised.
+
+The trajectory is taken to be a spline with one knot a frame, te's model. Where the true motion is not such a spline
+(trajectory noise), this is the bound of somebody who may still assume it, so that it is optimistic.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from rssc.adjust.covariance import Covariance, estimate_covariance
+from rssc.adjust.fit import fit_trajectory
+from rssc.adjust.options import LOSSES, AdjustOptions
+from rssc.adjust.problem import build_problem, readout_interval
+from rssc.kernels.parallel import with_serial_blas
+from rssc.simulation.scenes import SimulatedScene
+
+_SAMPLES_PER_KNOT = 4
+
+
+@with_serial_blas
+def cramer_rao_bound(simulated: SimulatedScene, knot_spacing: float = 1.0) -> Covariance:
+    """Smallest covariance of lens and readout ratio that the observations of a simulated scene allow.
+
+    Args:
+        simulated: Its tracks know the true standard deviation of their noise.
+        knot_spacing: Of the spline that stands for the motion, in frames.
+    """
+    truth = simulated.truth
+    start, end = readout_interval(truth.frame_times, truth.camera.shutter.readout_ratio)
+    times = np.arange(start, end + 1e-9, knot_spacing / _SAMPLES_PER_KNOT)
+    trajectory = fit_trajectory(times, simulated.motion.cam_from_world(times), start, end, knot_spacing)
+    options = AdjustOptions(method="te", knot_spacing=knot_spacing)
+    problem = build_problem(replace(truth, trajectory=trajectory), options)
+    return estimate_covariance(problem, problem.start, options, (LOSSES["none"], 1.0), 1.0)

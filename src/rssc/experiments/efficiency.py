@@ -1,0 +1,133 @@
+"""The paper's efficiency table: time per iteration, iterations, total time; medians over simulated scenes.
+
+Ours are warm (the first scene, which compiles or loads the kernels, does not count) and in one process. An iteration is
+linearise, solve and evaluate; the total is the wall time of the whole call, from a scene to its estimate, without the
+covariance, which the paper does not compute. The paper states neither its machine nor its number of points. 150 points
+give as many observations as the problem on which the authors' code takes 1.7 s per iteration of te on the machine these
+kernels were written on, three times the time that the paper states; so the scenes are no smaller than the paper's.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from rssc.adjust.bundle import adjust
+from rssc.errors import InputError
+from rssc.experiments.synthetic import AUTO, DEFAULT, IMPORTANCE, METHOD_NAMES, POINT_COUNT, simulate, solve, trial_seed
+from rssc.kernels.parallel import thread_count
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Medians of one method."""
+
+    iteration_s: float
+    iterations: float
+    total_s: float
+
+
+PAPER: dict[str, Timing] = {
+    "te": Timing(0.5142, 32, 5.8657),
+    "ceq": Timing(0.0841, 5, 0.2321),
+    "ceh": Timing(0.0851, 6, 0.2765),
+    "dpq": Timing(0.7668, 9, 2.6048),
+    "dph": Timing(0.7735, 14, 3.9185),
+}
+"""Table 1 of the paper, medians over 50 runs."""
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Timings of all methods, and the conditions."""
+
+    timings: dict[str, Timing]
+    trials: int
+    points: int
+    observations: int
+    """Median over the scenes."""
+    threads: int
+
+    def speed_up(self, method: str) -> tuple[float, float] | None:
+        """How many times faster than the paper's an iteration and the whole are."""
+        paper, ours = PAPER.get(method), self.timings[method]
+        return None if paper is None else (paper.iteration_s / ours.iteration_s, paper.total_s / ours.total_s)
+
+    def document(self) -> dict:
+        """The contents of the JSON line."""
+        methods = {}
+        for method, timing in self.timings.items():
+            speed_up = self.speed_up(method)
+            methods[method] = {
+                "iteration_s": timing.iteration_s, "iterations": timing.iterations, "total_s": timing.total_s,
+                "iteration_speed_up": speed_up and speed_up[0], "total_speed_up": speed_up and speed_up[1],
+            }  # fmt: skip
+        return {"trials": self.trials, "points": self.points, "observations": self.observations,
+                "threads": self.threads, "methods": methods}  # fmt: skip
+
+
+def measure_efficiency(
+    *,
+    trials: int = 50,
+    points: int = POINT_COUNT,
+    seed: int = 0,
+    methods: Sequence[str] = METHOD_NAMES,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Efficiency:
+    """Times all methods on the default condition of the simulation, one after the other."""
+    if trials < 1:
+        raise InputError(f"trials is {trials}; expected at least 1.")
+    samples: dict[str, list[Timing]] = {method: [] for method in methods}
+    observations = []
+    for number in range(-1, trials):
+        # Trial -1 is the warm-up: the scene of trial 0, whose figures are thrown away.
+        scene = simulate(DEFAULT, trial_seed(seed, max(number, 0)), points).scene
+        timings = {method: _timing(scene, method) for method in methods}
+        if number >= 0:
+            observations.append(len(scene.tracks))
+            for method, timing in timings.items():
+                samples[method].append(timing)
+        progress(number + 2, trials + 1)
+    medians = {
+        method: Timing(*(float(np.median([getattr(t, name) for t in found])) for name in Timing.__annotations__))
+        for method, found in samples.items()
+    }
+    return Efficiency(medians, trials, points, int(np.median(observations)), thread_count())
+
+
+def _timing(scene, method: str) -> Timing:
+    began = time.perf_counter()
+    if method == AUTO:
+        adjustment = solve(scene, method)
+    else:
+        adjustment = adjust(scene, method, importance=IMPORTANCE, covariance=False)
+    total_s = time.perf_counter() - began
+    summary = adjustment.summary
+    return Timing(summary.seconds / max(summary.linearisations, 1), len(summary.iterations), total_s)
+
+
+def print_efficiency(console: Console, efficiency: Efficiency) -> None:
+    """The table, beside the paper's."""
+    table = Table(title="medians; the paper's figures in brackets", title_justify="left")
+    table.add_column("method")
+    for heading in ("iteration [ms]", "iterations", "total [ms]", "faster per iteration", "faster in total"):
+        table.add_column(heading, justify="right")
+    for method, ours in efficiency.timings.items():
+        paper, speed_up = PAPER.get(method), efficiency.speed_up(method)
+        table.add_row(
+            method,
+            f"{1e3 * ours.iteration_s:.2f}" + (f" ({1e3 * paper.iteration_s:.0f})" if paper else ""),
+            f"{ours.iterations:g}" + (f" ({paper.iterations:g})" if paper else ""),
+            f"{1e3 * ours.total_s:.1f}" + (f" ({1e3 * paper.total_s:.0f})" if paper else ""),
+            f"{speed_up[0]:.0f}x" if speed_up else "-",
+            f"{speed_up[1]:.0f}x" if speed_up else "-",
+        )
+    console.print(table)
+    console.print(
+        f"{efficiency.trials} scenes of {efficiency.points} points ({efficiency.observations} observations), "
+        f"{efficiency.threads} thread(s), warm. auto solves several times; its iterations are those of its last solve.",
+        highlight=False,
+    )
