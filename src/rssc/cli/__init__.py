@@ -10,8 +10,11 @@ from rich.console import Console
 
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.demo import Demo
+from rssc.cli.evaluate import Evaluate
+from rssc.cli.experiment import Experiment
 from rssc.cli.export import Export
 from rssc.cli.rectify import Rectify
+from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
 from rssc.errors import RsscError
 
@@ -19,6 +22,9 @@ COMMANDS = {
     "demo": Demo,
     "calibrate": Calibrate,
     "simulate": Simulate,
+    "report": Report,
+    "evaluate": Evaluate,
+    "experiment": Experiment,
     "export": Export,
     "rectify": Rectify,
 }
