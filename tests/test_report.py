@@ -23,7 +23,7 @@ from rssc.simulation.scenes import simulate_scene
 MAX_BYTES = 8_000_000
 CAMERA = Camera(320, 240, Lens("radial", 250.0, 251.0, 160.0, 118.0, (-0.1, 0.02)), Shutter(0.5))
 UNCERTAINTY = {
-    "parts": {"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared_errors": {"fx": 0.3, "readout_ratio": 0.002}},
+    "parts": {"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared": {"fx": 0.3, "readout_ratio": 0.002}},
     "windows": [
         {"source": "clip.mp4", "frames": [0, 12], "readout_ratio": 0.497, "sigma": 0.004},
         {"source": "clip.mp4", "frames": [8, 20], "readout_ratio": 0.502, "sigma": 0.003},
@@ -31,8 +31,9 @@ UNCERTAINTY = {
     "knot_spacings": [
         {"spacing": 1.0, "readout_ratio": 0.49, "sigma": 0.001, "chosen": False},
         {"spacing": 0.66, "readout_ratio": 0.5, "sigma": 0.002, "chosen": True},
+        {"spacing": 0.5, "readout_ratio": 0.2, "sigma": None, "chosen": False},
     ],
-    "lenses": [{"model": "radial", "evidence": -10.0, "readout_ratio": 0.5}],
+    "lenses": [{"model": "radial", "evidence": 0.0, "readout_ratio": 0.5}],
 }
 
 

@@ -1,22 +1,16 @@
 """report.html in a real browser: offline, in light and dark, wide and narrow; by mouse and by keyboard."""
 
-import os
-import shutil
 from itertools import pairwise
 
 import pytest
 
+from benchmarks.pictures import FLAGS, chromium
 from tests.test_report import UNCERTAINTY, adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
-CHROMIUM = os.environ.get("RSSC_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+CHROMIUM = chromium()
 if CHROMIUM is None:
     pytest.skip("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", allow_module_level=True)
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
-
-# A 3D view needs WebGL, which a machine without a GPU has in software only.
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,16 @@ LENS_WORDS = {
     "fisheye": "fisheye, OpenCV's k1 to k4",
 }
 
+PART_WORDS = {
+    "noise": "noise",
+    "shared": "shared errors",
+    "knots": "smoothness",
+    "lens": "lens model",
+    "windows": "windows",
+    "stretches": "stretches",
+}
+"""What the parts of the uncertainty are called; others keep their names."""
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -61,13 +71,15 @@ def _quantity(label: str, value: float, sigma: float, unit: str) -> Quantity:
     if sigma >= UNKNOWN_SIGMA:
         return Quantity(label, number(value, 0.1 * max(abs(value), 1e-3)), "cannot be told", unit)
     half = Z_95 * sigma
-    return Quantity(label, number(value, half), f"{number(value - half, half)} to {number(value + half, half)}", unit)
+    # Where it is hardly known, the value still shows its first two digits.
+    shown = number(value, min(half, max(abs(value), 1e-6)))
+    return Quantity(label, shown, f"{number(value - half, half)} to {number(value + half, half)}", unit)
 
 
 def half_width(sigma: float | None) -> str:
-    """Half of a 95 % interval in two digits."""
-    if sigma is None:
-        return ""
+    """Half of a 95 % interval in two digits; a dash for nothing."""
+    if not sigma:
+        return "\N{EN DASH}"
     return "unknown" if sigma >= UNKNOWN_SIGMA else number(Z_95 * sigma, Z_95 * sigma)
 
 

@@ -281,8 +281,8 @@ def _cell_means(pixels: FloatArray, errors: FloatArray, camera: Camera) -> tuple
     counts = np.bincount(cells, minlength=row_count * _CELLS)
     sums = np.stack([np.bincount(cells, errors[:, i], row_count * _CELLS) for i in range(2)], axis=1)
     full = np.flatnonzero(counts >= 20)
-    centres = np.stack([(full % _CELLS + 0.5) * size, (full // _CELLS + 0.5) * camera.height / row_count], axis=1)
-    return centres, sums[full] / counts[full, None]
+    centres = np.stack([full % _CELLS + 0.5, full // _CELLS + 0.5], axis=1) * (size, camera.height / row_count)
+    return np.asarray(centres, np.float64), sums[full] / counts[full, None]
 
 
 def _arrows(starts: FloatArray, vectors: FloatArray, colour: str, width: float, name: str) -> go.Scatter:

@@ -1,7 +1,7 @@
 """Writes report.html: one file that needs no network, with everything in it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +22,8 @@ from rssc.outputs.rectify import rectify_frame
 from rssc.outputs.report import figures
 from rssc.outputs.report.answer import (
     LENS_WORDS,
+    PART_WORDS,
+    UNKNOWN_SIGMA,
     VERDICTS,
     field_of_view,
     half_width,
@@ -104,6 +106,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         source=calibration.stretches[0].source if calibration.stretches else "VIDEO",
         exporters=EXPORTERS,
         half_width=half_width,
+        part_words=PART_WORDS,
         total=sum(seconds.values()),
         longest=max(seconds.values(), default=0.0) or 1.0,
         plots=_script_json(plots),
@@ -153,15 +156,21 @@ def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[
 def _certainty_figures(calibration: Calibration) -> list[Figure]:
     uncertainty = _uncertainty(calibration)
     made = []
-    if uncertainty["windows"]:
-        made.append(figures.window_readouts(uncertainty["windows"], calibration))
-    if uncertainty["knot_spacings"]:
-        made.append(figures.knot_readouts(uncertainty["knot_spacings"], calibration))
+    windows, knots = (_told(uncertainty[name]) for name in ("windows", "knot_spacings"))
+    if windows:
+        made.append(figures.window_readouts(windows, calibration))
+    if knots:
+        made.append(figures.knot_readouts(knots, calibration))
     if calibration.parameters and not unknown_lens_parameters(calibration):
         made.append(figures.projection_map(calibration))
     if calibration.parameters:
         made.append(figures.correlations(calibration))
     return made
+
+
+def _told(estimates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that tell the readout at all; JSON has null for a standard deviation without end."""
+    return [row for row in estimates if row["sigma"] is not None and 0 < row["sigma"] < UNKNOWN_SIGMA]
 
 
 def _solve_figures(calibration: Calibration) -> list[Figure]:
