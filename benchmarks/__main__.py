@@ -10,6 +10,9 @@ NAMES = {
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the two real clips against their laboratory values",
     "rendered": "accuracy of the whole pipeline on rendered clips",
+    "rectify": "rectified frames against global-shutter renderings, and their speed",
+    "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
+    "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
 }
 

@@ -6,8 +6,9 @@ The field rho is the inverse distance at the nodes of a coarse grid over the ima
 
 over the points i around the frame, rho(x_i) interpolated bilinearly. The last term lets the field fade to infinity
 where no point is near (L nodes away): there only rotation is undone. The weights w_i say how well a point's inverse
-distance is known, from its parallax and its residuals, so that points at infinity and wrong tracks count little. The
-normal matrix has a narrow band, because the grid is small.
+distance is known, from its parallax and its residuals, so that wrong tracks count little. Near points count more: a
+smooth field is wrong on both sides of an outline, and the outline, which everybody sees, moves with what is in front.
+The normal matrix has a narrow band, because the grid is small.
 """
 
 import numpy as np
@@ -20,11 +21,13 @@ from rssc.model.scene import Scene
 
 _NODES = 60
 """Along the longer side of the image."""
-_SMOOTHNESS = 0.05
+_SMOOTHNESS = 0.2
 _FADE_NODES = 30.0
 _WINDOW_FRAMES = 4
 """A point counts from so many frames before it is first seen to so many after it is last seen, less and less."""
 _LEAST_NOISE_PX = 0.1
+_NEARNESS = (0.5, 4.0)
+"""Least and largest weight of a point for its nearness: outlines belong to what is in front."""
 _KNOWN_SHARE = 0.05
 """A point counts half where its inverse distance is known to this share of the median."""
 
@@ -60,7 +63,9 @@ class DepthField:
         local = self._scene.points[near] @ cam_from_world[:, :3].T + cam_from_world[:, 3]
         at = self._lens.project(local) / self.spacing
         seen = np.all((at >= 0) & (at < (columns - 1, rows - 1)), axis=1)
-        at, weights, inverse = at[seen], weights[near[seen]], 1 / np.linalg.norm(local[seen], axis=1)
+        at, inverse = at[seen], 1 / np.linalg.norm(local[seen], axis=1)
+        nearness = inverse / np.median(inverse) if seen.any() else inverse
+        weights = weights[near[seen]] * np.clip(nearness**2, *_NEARNESS)
         corner = at.astype(np.int64)
         (a, b), node = (at - corner).T, corner[:, 0] * rows + corner[:, 1]
         # The four nodes around a point, in the order of their numbers: down the columns first.
