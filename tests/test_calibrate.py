@@ -104,7 +104,7 @@ def bad_inputs(tmp_path_factory):
         ("empty", ("--fps", "30"), 2, "image"),
         ("mixed", ("--fps", "30"), 2, "size"),
         ("plain", (), 2, "--fps"),
-        ("plain", ("--fps", "30"), 3, "does not move"),
+        ("plain", ("--fps", "30"), 3, "texture"),
         ("fog", ("--fps", "30"), 3, "texture"),
         ("plain", ("--fps", "30", "--frames", "5"), 2, "A:B"),
         ("plain", ("--fps", "30", "--undistorted-from", "nowhere.yaml"), 2, "nowhere.yaml"),
@@ -117,7 +117,12 @@ def test_bad_input_is_one_clear_line(bad_inputs, tmp_path, source, options, code
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("rssc: ")
     assert words in lines[0]
-    assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
+    written = {path.name for path in (tmp_path / "out").glob("*")}
+    if code == 2:
+        assert not written
+    else:
+        assert written == {"calibration.json"}
+        assert json.loads((tmp_path / "out" / "calibration.json").read_text())["status"] == "degenerate"
 
 
 def test_help_teaches():

@@ -1,6 +1,7 @@
 """Footage: time stamps, notes and errors that help."""
 
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -8,8 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from rssc.errors import InputError, NotCalibratableError
-from rssc.frontend.video import MIN_FRAMES, read_footage
+from rssc.errors import InputError
+from rssc.frontend import video
+from rssc.frontend.stretch import _best_stretches
+from rssc.frontend.video import MIN_FRAMES, choose_stretches, read_footage
 
 SIZE = (160, 120)
 
@@ -84,7 +87,7 @@ def test_frame_rate_overrides_time_stamps_but_keeps_gaps(tmp_path):
     np.testing.assert_allclose(footage.times_s, np.array(stamps) / 120)
 
 
-def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path):
+def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path, monkeypatch):
     near, far = texture(1), texture(2)
     images = []
     for i in range(120):
@@ -93,10 +96,23 @@ def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path):
         image[60:] = cv2.getRectSubPix(near, SIZE, (90 + 3 * shift, 90.0))[60:]
         noise = np.random.default_rng(i).integers(-3, 4, image.shape)
         images.append(np.clip(image.astype(int) + noise, 0, 255).astype(np.uint8))
-    footage = read_footage(write_video(tmp_path / "a.mp4", images, list(range(120))), max_frames=30)
-    assert len(footage) <= 30
-    assert np.mean((footage.frame_numbers >= 70) & (footage.frame_numbers <= 100)) > 0.6
-    assert any("of 120 frames" in note for note in footage.notes)
+    monkeypatch.setattr(video, "MAX_FRAMES", 60)
+    monkeypatch.setattr(video, "STRETCH_FRAMES", 30)
+    ranges, notes = choose_stretches(write_video(tmp_path / "a.mp4", images, list(range(120))))
+    (begin, end), *others = ranges
+    assert end - begin == 30 and not others
+    chosen = np.arange(begin, end)
+    assert np.mean((chosen >= 70) & (chosen <= 100)) > 0.6
+    assert "of the 120 frames" in notes[0]
+
+
+def test_several_stretches_do_not_overlap():
+    starts, ratings = np.arange(0, 400, 20), np.ones(20)
+    ratings[:3] = 0.1
+    found = _best_stretches(starts, ratings, 400, 80, 3)
+    assert len(found) == 3
+    assert all(end - begin == 80 and begin >= 40 and end <= 400 for begin, end in found)
+    assert all(a[1] <= b[0] for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +138,9 @@ def test_counted_images_need_a_frame_rate_and_sort_naturally(tmp_path):
     np.testing.assert_allclose(footage.times_s, [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9])
 
 
-def test_a_still_camera_is_not_calibratable(tmp_path):
+def test_frames_of_a_still_camera_are_not_taken_for_repetitions(tmp_path):
     folder = write_images(tmp_path / "images", [f"{i}.png" for i in range(12)], panning_images(12, step=0.0))
-    with pytest.raises(NotCalibratableError, match="does not move"):
-        read_footage(folder, fps=30)
+    assert len(read_footage(folder, fps=30)) == 12
 
 
 def test_bad_sources_raise_clear_errors(tmp_path):

@@ -1,57 +1,176 @@
-"""Whether to believe a calibration: ok, weak or degenerate, with reasons in plain words."""
+"""Whether to believe a calibration: ok, weak or degenerate, with reasons in plain words and what to record next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.adjust.combine import Combination
+from rssc.adjust.covariance import Covariance
 from rssc.adjust.estimate import Estimate
+from rssc.adjust.robust import noise_level
 from rssc.model.calibration import Status
+from rssc.model.camera import Camera
+from rssc.motion_summary import MotionSummary, summarise_motion
+from rssc.solve import Solution
 
-_READOUT_WEAK = 0.03
-_READOUT_LOST = 0.3
+_READOUT_WEAK = 0.02
+_READOUT_LOST = 0.2
 _FOCAL_WEAK = 0.01
-_FOCAL_LOST = 0.2
-_MAX_KNOT_SHIFT = 0.02
+_FOCAL_LOST = 0.1
+_CENTRE_WEAK = 0.02  # of the image's width
 _MIN_OBSERVATIONS_PER_FRAME = 60
+_UNLIKELY = 1e-3
+_SIGMAS_95 = 1.96
+# What counts as hardly any, for the advice; see `MotionSummary`.
+_LITTLE_MOTION = 0.002
+_LITTLE_PARALLAX_DEG = 1.0
+_FLAT = 0.02
+_FORWARD = 0.9
+_STEADY = 0.9
+# Residuals this many times the tracks' own uncertainty: the images do not follow any rolling-shutter camera.
+_POOR_FIT = 6.0
 
 
-def judge(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
-    """Verdict and reasons.
+@dataclass(frozen=True)
+class Verdict:
+    """Status with its reasons, and what else a user should know."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    weak_direction: str
+
+
+def judge(
+    solutions: Sequence[Solution], camera: Camera, covariance: Covariance, together: Combination | None = None
+) -> Verdict:
+    """Verdict on the camera that stretches of footage give together."""
+    lost, weak = _uncertain(camera, covariance)
+    parts = [_suspicions(solution.estimate, solution.registered) for solution in solutions]
+    weak += list(dict.fromkeys(reason for part in parts for reason in part))
+    consistency = (
+        float(together.consistency.min()) if together is not None else solutions[0].estimate.uncertainty.consistency
+    )
+    if consistency < _UNLIKELY:
+        what = "stretches" if together is not None else "windows of the clip"
+        weak.append(
+            f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
+        )
+    if lost or weak:
+        weak += _advice([summarise_motion(solution.stretch.scene) for solution in solutions])
+    status: Status = "degenerate" if lost else "weak" if weak else "ok"
+    notes = _shutter_notes(solutions, camera, covariance)
+    return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
+
+
+def judge_estimate(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
+    """Status and reasons of one estimate by itself.
 
     Args:
         estimate: What was found.
         registered: (n,) which frames could be placed.
         board: Whether a calibration target was filmed, not a scene.
     """
+    camera = estimate.adjustment.scene.camera
+    lost, weak = _uncertain(camera, estimate.covariance, board)
+    weak += _suspicions(estimate, registered, board)
+    return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
+
+
+def _uncertain(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
+    """What the error bars say: reasons for degenerate, and for weak."""
     advice = "show the board from more sides" if board else "walk around a scene that has depth"
-    adjustment = estimate.adjustment
-    camera, covariance, tracks = adjustment.scene.camera, estimate.covariance, adjustment.scene.tracks
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
+    centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
     lost, weak = [], []
-    if not np.isfinite(readout) or readout > _READOUT_LOST:
-        lost.append(
-            "the readout time cannot be told from this clip: move the camera faster, with turns in all directions"
-        )
+    if not readout < _READOUT_LOST:
+        lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
     elif readout > _READOUT_WEAK:
-        weak.append(f"the readout ratio is only known to +-{readout:.2f}: record faster motion")
-    if not np.isfinite(focal) or focal > _FOCAL_LOST:
+        weak.append(f"the readout ratio is only known to +-{_SIGMAS_95 * readout:.2f}: record faster motion")
+    if not focal < _FOCAL_LOST:
         lost.append(f"the focal length cannot be told from this clip: {advice}")
     elif focal > _FOCAL_WEAK:
-        weak.append(f"the focal length is only known to +-{100 * focal:.1f} %: {advice}")
+        weak.append(f"the focal length is only known to +-{100 * _SIGMAS_95 * focal:.1f} %: {advice}")
+    if centre > _CENTRE_WEAK:
+        weak.append(f"the principal point is only known to +-{_SIGMAS_95 * centre * camera.width:.0f} px: {advice}")
+    return lost, weak
+
+
+def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False) -> list[str]:
+    """What speaks against an estimate whatever its error bars say."""
+    adjustment = estimate.adjustment
+    camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
+    found = []
     if abs(camera.shutter.readout_ratio) > 1.1:
-        weak.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
-    shifts = [
-        abs(knot.adjustment.scene.camera.shutter.readout_ratio - camera.shutter.readout_ratio)
-        for knot in estimate.knots[1:]  # the first is the answer itself
-        if knot.adjustment.options.knot_spacing <= 0.8
-    ]
-    if shifts and max(shifts) > max(_MAX_KNOT_SHIFT, 3 * readout):
-        weak.append(f"the readout ratio moves by {max(shifts):.3f} with the smoothness assumed of the motion")
+        found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
     if not adjustment.summary.converged:
-        weak.append(f"the solver stopped early: {adjustment.summary.reason}")
+        found.append(f"the solver stopped early: {adjustment.summary.reason}")
     if registered.mean() < 0.8:
-        weak.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
-    if not board and len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
-        weak.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
-    if lost:
-        return "degenerate", (*lost, *weak)
-    return ("weak" if weak else "ok"), tuple(weak)
+        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
+    if board:
+        return found
+    if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
+        found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
+    misfit = noise_level(np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas)
+    if misfit > _POOR_FIT:
+        found.append(
+            f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "
+            "the scene move?"
+        )
+    return found
+
+
+def _advice(motions: Sequence[MotionSummary]) -> list[str]:
+    """Why a clip tells little, from the best of its stretches."""
+
+    def best(name: str) -> float:
+        return max(getattr(motion, name) for motion in motions)
+
+    found = []
+    if best("image_motion") < _LITTLE_MOTION:
+        found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
+    elif best("vertical_motion") < _LITTLE_MOTION / 4:
+        found.append("the image moved almost only along the rows: tilt up and down as well")
+    if best("parallax_deg") < _LITTLE_PARALLAX_DEG:
+        found.append("the camera turned but hardly changed its place: walk sideways past things at several distances")
+    elif best("depth_spread") < _FLAT:
+        found.append("all points lie in one plane: film a scene with things at several distances")
+    elif min(motion.forward for motion in motions) > _FORWARD:
+        found.append("the camera moved only forward or backward: walk sideways, too")
+    if min(motion.steadiness for motion in motions) > _STEADY:
+        found.append("the camera turned at constant speed: change speed and direction")
+    return found
+
+
+def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
+    ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
+    if abs(ratio) < _SIGMAS_95 * sigma:
+        return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
+    tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
+    gaps = [abs(t["rows"] - t["columns"]) for t in tried if "rows" in t and "columns" in t]
+    if gaps and sum(gaps) < 10:
+        return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
+    return ()
+
+
+def weak_direction(camera: Camera, covariance: Covariance) -> str:
+    """Which parameters are confused with each other most, in units of what matters (a permille, a pixel)."""
+    lens = camera.lens
+    scales = {"fx": 1e-3 * lens.fx, "fy": 1e-3 * lens.fy, "cx": 1.0, "cy": 1.0, "readout_ratio": 1e-3}
+    names = [name for name in scales if name in covariance.parameters]
+    if not names:
+        return ""
+    index = [covariance.parameters.index(name) for name in names]
+    scale = np.array([scales[name] for name in names])
+    matrix = covariance.matrix[np.ix_(index, index)] / np.outer(scale, scale)
+    if not np.isfinite(matrix).all():
+        return " and ".join(
+            name for name, i in zip(names, index, strict=True) if not np.isfinite(covariance.matrix[i, i])
+        )
+    _, vectors = np.linalg.eigh(matrix)
+    strongest = vectors[:, -1]
+    order = np.argsort(-np.abs(strongest))
+    together = [names[i] for i in order if abs(strongest[i]) > 0.4 * abs(strongest[order[0]])]
+    return " against ".join(together[:2])

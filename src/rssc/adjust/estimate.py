@@ -1,16 +1,16 @@
 """Our best estimator, built on te: robust, with the lens model and the knot spacing chosen by evidence.
 
     rough      te on a share of the tracks, one knot a frame, from the global-shutter start
+    shutter    rows or columns read one after the other, or all at once, on the same tracks
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are decided here
     knots      splines from coarse to fine: the one with the best evidence among those that leave the readout certain
 
 Evidence is the Bayesian information criterion. Residuals of one track are correlated (they share a reference patch), so
-that n of them count for fewer: n (1 - r) / (1 + r) with r their correlation from frame to frame, measured here. The
-covariance is widened by the same factor.
+that n of them count for fewer: n (1 - r) / (1 + r) with r their correlation from frame to frame, measured here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,13 +18,15 @@ import numpy as np
 
 from rssc.adjust.bundle import Adjustment, adjust
 from rssc.adjust.covariance import Covariance
+from rssc.adjust.influence import shared_error_covariance
 from rssc.adjust.lens_fit import convert_lens
 from rssc.adjust.options import Prior
 from rssc.adjust.robust import noise_level
 from rssc.adjust.triangulate import sees, triangulate
+from rssc.adjust.uncertainty import Uncertainty, assess_uncertainty
 from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import LENS_MODELS, Camera
+from rssc.model.camera import LENS_MODELS, Camera, Shutter
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
@@ -50,6 +52,8 @@ class Candidate:
     evidence: float
     """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
     adjustment: Adjustment
+    covariance: Covariance | None = None
+    """With shared errors, where it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,17 @@ class Estimate:
     """The chosen adjustment, and what it was chosen from."""
 
     adjustment: Adjustment
-    covariance: Covariance
-    """With the correlation along tracks."""
+    uncertainty: Uncertainty
     lenses: tuple[Candidate, ...]
     knots: tuple[Candidate, ...]
     correlation: float
     """Of a track's residuals from frame to frame."""
+    shutters: tuple[Candidate, ...] = ()
+    """"rows", "columns" and "global", on a share of the tracks."""
+
+    @property
+    def covariance(self) -> Covariance:
+        return self.uncertainty.covariance
 
 
 def estimate(
@@ -72,6 +81,7 @@ def estimate(
     method: str = "auto",
     knot_spacings: tuple[float, ...] = KNOT_SPACINGS,
     rough: bool = True,
+    tried_lenses: Sequence[Candidate] = (),
     report: Report = lambda step, share: None,
     **options: Any,
 ) -> Estimate:
@@ -83,16 +93,21 @@ def estimate(
         method: "auto", or a method of the paper for the last solve, with the paper's options.
         knot_spacings: To choose from, coarse to fine, in frames.
         rough: Begin with a share of the tracks; not needed where the scene is already close.
+        tried_lenses: What an earlier estimate of the same clip chose the lens from.
         report: Called with what is being done and the share that is done.
         **options: Fields of `AdjustOptions` that hold for every solve, such as fixed points.
     """
     lenses: tuple[Candidate, ...] = ()
+    shutters: tuple[Candidate, ...] = ()
     known = "points" in options.get("fixed", ())
     if rough:
         report("rough solve", 0.0)
         few = scene if known else restart(scene, spread_tracks(scene.tracks))
         current = robust_adjust(few, **options)
-        report("choosing the lens", 0.2)
+        report("choosing the shutter", 0.15)
+        shutters = _try_shutters(current, options)
+        current = next(shutter.adjustment for shutter in shutters if shutter.name != "global")
+        report("choosing the lens", 0.25)
         lenses = _try_lenses(current, _lens_models(lens), options)
         scene = _with_solution(scene, lenses[0].adjustment.scene)
     report("all tracks", 0.4)
@@ -106,8 +121,28 @@ def estimate(
         knots = ()
         best = adjust(full.scene, method, max_iterations=200, **options)
     correlation = track_correlation(full if method != "auto" else best)
-    widened = replace(best.covariance, matrix=best.covariance.matrix / _share(correlation))
-    return Estimate(best, widened, lenses, knots, correlation)
+    if method == "auto" and len(knot_spacings) > 1:
+        report("assessing", 0.85)
+        uncertainty = _assess(knots, tried_lenses)
+    else:
+        # The widening by the correlation along tracks is all that is known of the paper's methods.
+        widened = replace(best.covariance, matrix=best.covariance.matrix / _share(correlation))
+        uncertainty = Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
+    return Estimate(best, uncertainty, lenses, knots, correlation, shutters)
+
+
+def _assess(knots: tuple[Candidate, ...], lenses: Sequence[Candidate]) -> Uncertainty:
+    chosen = knots[0]
+    spacing = chosen.adjustment.options.knot_spacing
+    finer = [
+        (knot.adjustment.scene.camera, knot.covariance)
+        for knot in knots[1:]
+        if knot.adjustment.options.knot_spacing < spacing and knot.covariance is not None
+    ]
+    probabilities = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
+    probabilities /= max(probabilities.sum(), 1e-300)
+    tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
+    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, tried)
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:
@@ -181,6 +216,22 @@ def _lens_models(lens: str) -> tuple[str, ...]:
     return tuple(LENS_MODELS) if lens == "auto" else (lens,)
 
 
+def _try_shutters(current: Adjustment, options: dict[str, Any]) -> tuple[Candidate, ...]:
+    """The shutter that was assumed, the other axis, and none at all."""
+    scene, assumed = current.scene, current.scene.camera.shutter
+    other = "columns" if assumed.axis == "rows" else "rows"
+    fixed = options.get("fixed", ())
+    tried = [(assumed.axis, current)]
+    for name, shutter, held in ((other, Shutter(0.0, other), ()), ("global", Shutter(0.0), ("readout_ratio",))):
+        start = replace(scene, camera=replace(scene.camera, shutter=shutter))
+        settings = {**options, "fixed": (*fixed, *held)}
+        tried.append(
+            (name, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(start.camera),
+                          max_iterations=20, cost_tolerance=1e-4, covariance=False, **settings))
+        )  # fmt: skip
+    return _rank(tried)
+
+
 def _try_lenses(current: Adjustment, models: Iterable[str], options: dict[str, Any]) -> tuple[Candidate, ...]:
     scene = current.scene
     tried = []
@@ -209,9 +260,11 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str,
                             **options)  # fmt: skip
         tried.append((f"{spacing:g}", adjustment))
         scene = adjustment.scene
-    ranked = _rank(tried)
+    ranked = [
+        replace(candidate, covariance=shared_error_covariance(candidate.adjustment)) for candidate in _rank(tried)
+    ]
     # A spline so fine that rows leave whole intervals unseen explains a little more and knows much less.
-    sigmas = [candidate.adjustment.covariance.sigma("readout_ratio") for candidate in ranked]
+    sigmas = [(candidate.covariance or candidate.adjustment.covariance).sigma("readout_ratio") for candidate in ranked]
     limit = _MAX_SIGMA_RATIO * min(sigmas)
     certain = [candidate for candidate, sigma in zip(ranked, sigmas, strict=True) if sigma <= limit]
     return (*certain, *(candidate for candidate in ranked if candidate not in certain))

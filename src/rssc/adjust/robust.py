@@ -36,12 +36,18 @@ def variance_factor(loss: str, scale: float, lengths: FloatArray, degrees_of_fre
     correction = count / max(degrees_of_freedom, 1)
     if LOSSES[loss] == LOSSES["none"]:
         return correction * float(squares.sum()) / count
-    x = squares / scale**2
-    if loss == "cauchy":
-        weights = 1 / (1 + x)
-        slopes = weights**2
-    else:
-        weights = np.where(x <= 1, 1.0, 1 / np.sqrt(np.maximum(x, 1)))
-        slopes = np.where(x <= 1, 1.0, weights / 2)
+    weights, slopes = influence_of(loss, scale, lengths)
     influence = float((weights**2 * squares).sum()) / count
     return correction * influence * float(weights.mean()) / float(slopes.mean()) ** 2
+
+
+def influence_of(loss: str, scale: float, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(m,) weights w of residuals r, and (m,) the mean over directions of d(w r)/dr."""
+    x = (lengths / scale) ** 2
+    if loss == "none":
+        return np.ones_like(x), np.ones_like(x)
+    if loss == "cauchy":
+        weights = 1 / (1 + x)
+        return weights, weights**2
+    weights = np.where(x <= 1, 1.0, 1 / np.sqrt(np.maximum(x, 1)))
+    return weights, np.where(x <= 1, 1.0, weights / 2)

@@ -7,11 +7,12 @@ start that is several times closer than one that ignores the shutter.
 
     t = frame + gamma rho        m_middle = m - gamma (rho - 1/2) dm/dt
 
-with rho the row fraction of an observation and dm/dt from its neighbours in the track, whose row times also depend
-on gamma.
+with rho the row fraction of an observation (or the column fraction, for a sensor that is read sideways: both are
+tried) and dm/dt from its neighbours in the track, whose row times also depend on gamma.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -25,12 +26,12 @@ _MIN_INTERVAL = 0.2
 _JUMP = 6.0
 
 
-def rectified(tracks: Tracks, row_fractions: FloatArray, readout_ratio: float, frame_times: FloatArray) -> FloatArray:
+def rectified(tracks: Tracks, fractions: FloatArray, readout_ratio: float, frame_times: FloatArray) -> FloatArray:
     """(m, 2) pixels of all observations, moved along their tracks to the middle of the readout."""
     if readout_ratio == 0:
         return tracks.pixels
-    speeds = _speeds(tracks, frame_times[tracks.frames] + readout_ratio * row_fractions)
-    return tracks.pixels - (readout_ratio * (row_fractions - 0.5))[:, None] * speeds
+    speeds = _speeds(tracks, frame_times[tracks.frames] + readout_ratio * fractions)
+    return tracks.pixels - (readout_ratio * (fractions - 0.5))[:, None] * speeds
 
 
 def _speeds(tracks: Tracks, times: FloatArray) -> FloatArray:
@@ -71,6 +72,18 @@ def _frame_medians(tracks: Tracks, values: FloatArray) -> FloatArray:
     for rows in np.split(order, bounds):
         out[rows] = np.median(values[rows], axis=0)
     return out
+
+
+def rough_readout(costs: Mapping[str, Callable[[float], float]]) -> tuple[Literal["rows", "columns"], float]:
+    """Which axis is read one line after the other, and the readout ratio; rows where columns are not clearly better.
+
+    Args:
+        costs: Epipolar cost of a readout ratio, for "rows" and for "columns".
+    """
+    found = {axis: rough_readout_ratio(cost) for axis, cost in costs.items()}
+    if costs["columns"](found["columns"]) < MIN_GAIN * costs["rows"](found["rows"]):
+        return "columns", found["columns"]
+    return "rows", found["rows"]
 
 
 def rough_readout_ratio(cost: Callable[[float], float], grid: Sequence[float] = GRID) -> float:

@@ -11,9 +11,11 @@ and no outlier decision leaves this module. The steps:
     5. fill      the other frames are located against the mapped points; gaps are interpolated, and the notes say so
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
@@ -31,7 +33,7 @@ from rssc.frontend.keyframes import (
 )
 from rssc.frontend.lens_search import families_of, rank_lenses
 from rssc.frontend.mapping import FINE_GAIN, ROUGH_GAIN, choose_lens, map_keyframes, parallax, refine_readout
-from rssc.frontend.readout import rectified, rough_readout_ratio
+from rssc.frontend.readout import rectified, rough_readout
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
 
@@ -63,6 +65,8 @@ class Start:
     """'global', 'incremental' or 'given'."""
     readout_ratio: float = 0.0
     """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
+    axis: Literal["rows", "columns"] = "rows"
+    """What is read one after the other, rows or columns; a guess where the readout ratio is small."""
     mean_error: float = float("nan")
     """Mean reprojection error of the inlier observations in pixels, with the tracks moved to the middle row."""
     inlier_count: int = 0
@@ -80,7 +84,7 @@ def reconstruct(
     *,
     lens: str | None = None,
     focal_hints: tuple[float, ...] = (),
-    row_fractions: FloatArray | None = None,
+    fractions: Mapping[str, FloatArray] | None = None,
     frame_times: FloatArray | None = None,
     progress: Progress | None = None,
 ) -> Start:
@@ -92,8 +96,8 @@ def reconstruct(
         height: Of the images in pixels.
         lens: 'perspective' or 'fisheye' to try only one family; both where not given.
         focal_hints: Focal lengths in pixels to try besides the usual ones.
-        row_fractions: (m,) how far into the readout each observation was read, 0 to 1; rows of the image where not
-            given.
+        fractions: "rows" and "columns", (m,) each: how far into the readout of the sensor's rows or columns each
+            observation was read, 0 to 1; those of the image where not given.
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
         progress: Called with the step's name and the share of the work done.
 
@@ -101,29 +105,32 @@ def reconstruct(
         NotCalibratableError: Nothing can be reconstructed, for instance because the camera did not move.
     """
     families = families_of(lens)
-    rows = tracks.pixels[:, 1] / height if row_fractions is None else row_fractions
-    rows = float_array("row_fractions", rows, (len(tracks),))
+    if fractions is None:
+        fractions = {"rows": tracks.pixels[:, 1] / height, "columns": tracks.pixels[:, 0] / width}
+    fractions = {axis: float_array(f"fractions of {axis}", f, (len(tracks),)) for axis, f in fractions.items()}
     times = np.arange(tracks.frame_count, dtype=np.float64) if frame_times is None else frame_times
     report = progress or (lambda step, share: None)
     side = max(width, height)
     max_error = MAX_ERROR * side
 
-    def views_at(ratio: float) -> FrameViews:
-        return FrameViews(tracks, rectified(tracks, rows, ratio, times))
+    def views_along(axis: str, ratio: float) -> FrameViews:
+        return FrameViews(tracks, rectified(tracks, fractions[axis], ratio, times))
 
     report("comparing lenses", 0.0)
-    pairs = wide_pairs(views_at(0.0), side)
+    pairs = wide_pairs(FrameViews(tracks, tracks.pixels), side)
     _check_motion(pairs, tracks, side)
     candidates = rank_lenses(pairs, width, height, families, focal_hints, max_error)
 
     report("estimating the readout", 0.2)
 
-    def epipolar_cost(ratio: float) -> float:
-        views = views_at(ratio)
+    @cache
+    def epipolar_cost(axis: str, ratio: float) -> float:
+        views = views_along(axis, ratio)
         moved = [views.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
         return colmap.epipolar_cost(moved, candidates[0].lens, width, height, max_error)
 
-    readout_ratio = rough_readout_ratio(epipolar_cost)
+    axis, readout_ratio = rough_readout({axis: partial(epipolar_cost, axis) for axis in fractions})
+    views_at = partial(views_along, axis)
 
     report("mapping keyframes", 0.3)
     keyframes = choose_keyframes(views_at(readout_ratio), width, height, max_error)
@@ -160,6 +167,7 @@ def reconstruct(
         notes=notes,
         method=fit.method,
         readout_ratio=readout_ratio,
+        axis=axis,
         mean_error=fit.mean_error,
         inlier_count=fit.inlier_count,
         point_count=int(np.isfinite(fit.model.points[:, 0]).sum()),

@@ -2,7 +2,7 @@
 
 A few short probes are decoded all over the recording. Each is rated by what the solve feeds on: the image moves
 (the readout shows only then), points move differently from one another (parallax), and frames are sharp enough to
-track. The stretch with the best mean rating wins.
+track. The stretches with the best mean ratings win.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +23,22 @@ _PROBE_STEPS = np.array([0, 1, 8])
 # Motion and parallax at which a probe gets half of the marks, in image widths.
 _HALF_MOTION = 0.004
 _HALF_PARALLAX = 0.004
+# A stretch must promise this share of the best.
+_WORTH = 0.5
 
 
-def informative_stretch(
-    read: Reader, count: int, length: int, progress: Callable[[int, int], None] | None = None
-) -> tuple[int, int, str]:
-    """First and one past the last frame of the best stretch of `length` frames, and a sentence that says so."""
+def informative_stretches(
+    read: Reader, count: int, length: int, most: int, progress: Callable[[int, int], None] | None = None
+) -> list[tuple[int, int]]:
+    """First and one past the last frame of the best stretches of `length` frames that do not overlap, in order.
+
+    Args:
+        read: Yields the frames of given indices.
+        count: Frames of the recording.
+        length: Of a stretch.
+        most: How many stretches at most; those that promise little beside the best are left out.
+        progress: Called with the number of probes done and the total.
+    """
     spacing = max(length // _PROBES_PER_STRETCH, -(-count // _MOST_PROBES), _PROBE_STEPS[-1] + 1)
     starts = np.arange(0, count - _PROBE_STEPS[-1], spacing)
     ratings, sharpness = np.zeros(len(starts)), np.zeros(len(starts))
@@ -45,18 +55,23 @@ def informative_stretch(
                 progress(probe + 1, len(starts))
     usual = np.median(sharpness[sharpness > 0]) if np.any(sharpness > 0) else 1.0
     ratings *= np.minimum(1.0, sharpness / usual)
-    begin = _best_start(starts, ratings, count, length)
-    return begin, begin + length, (
-        f"of {count} frames, {begin}:{begin + length} were used: the stretch with the most image motion and parallax "
-        "and the least blur; choose others with --frames."
-    )  # fmt: skip
+    return _best_stretches(starts, ratings, count, length, most)
 
 
-def _best_start(starts: IntArray, ratings: FloatArray, count: int, length: int) -> int:
+def _best_stretches(starts: IntArray, ratings: FloatArray, count: int, length: int, most: int) -> list[tuple[int, int]]:
     candidates = np.minimum(starts, count - length)
     inside = (starts >= candidates[:, None]) & (starts <= candidates[:, None] + length - _PROBE_STEPS[-1])
     means = (inside @ ratings) / np.maximum(1, inside.sum(1))
-    return int(candidates[np.argmax(means)])
+    chosen: list[int] = []
+    for i in np.argsort(-means, kind="stable"):
+        begin = int(candidates[i])
+        if chosen and means[i] < _WORTH * means[int(np.argmax(means))]:
+            break
+        if all(abs(begin - other) >= length for other in chosen):
+            chosen.append(begin)
+        if len(chosen) == most:
+            break
+    return [(begin, begin + length) for begin in sorted(chosen)]
 
 
 def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.uint8]) -> tuple[float, float]:

@@ -17,8 +17,8 @@ import numpy as np
 from av.error import FFmpegError
 from numpy.typing import NDArray
 
-from rssc.errors import InputError, NotCalibratableError
-from rssc.frontend.stretch import informative_stretch
+from rssc.errors import InputError
+from rssc.frontend.stretch import informative_stretches
 from rssc.model.arrays import FloatArray, IntArray
 
 GreyImages = NDArray[np.uint8]
@@ -26,6 +26,9 @@ Progress = Callable[[int, int], None]
 
 MIN_FRAMES = 8
 MAX_FRAMES = 120
+"""A source of up to so many frames is used as a whole, a longer one in stretches."""
+STRETCH_FRAMES = 80
+MAX_STRETCHES = 4
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
@@ -96,7 +99,6 @@ def read_footage(
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
-    max_frames: int | None = MAX_FRAMES,
     progress: Progress | None = None,
 ) -> Footage:
     """Reads a video file or a folder of images.
@@ -106,13 +108,10 @@ def read_footage(
         fps: Frames per second; replaces the source's own times (gaps stay). Folders whose file names are not
             time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
-        max_frames: Where `frames` is not given and the source is longer, the most informative stretch of this
-            many frames is used; None reads everything.
         progress: Called with the number of frames done and the total.
 
     Raises:
         InputError: The source is missing, unreadable, too short or not footage.
-        NotCalibratableError: All frames are the same.
     """
     path = Path(source)
     if fps is not None and not 0.1 <= fps <= 10000:
@@ -127,17 +126,10 @@ def read_footage(
             f"out of 0:{count}."
         )
     notes = listed.notes
-    if frames is None and max_frames is not None and count > max_frames:
-        begin, end, reason = informative_stretch(listed.read, count, max(max_frames, MIN_FRAMES), progress)
-        notes.append(reason)
     images, numbers = _read_all(listed, begin, end, path, progress)
     kept = _distinct(images)
-    if np.count_nonzero(kept) < MIN_FRAMES <= len(images):
-        raise NotCalibratableError(
-            f"{path.name}: only {np.count_nonzero(kept)} of {len(images)} frames differ from the one before; the "
-            "camera does not move. Record while walking around the scene."
-        )
-    if not kept.all():
+    # Where nearly all frames are the same the camera stands still, which is told later.
+    if MIN_FRAMES <= np.count_nonzero(kept) < len(kept):
         notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
@@ -148,6 +140,40 @@ def read_footage(
     elif np.ptp(gaps) > 0.02:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the median.")
     return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
+
+
+def choose_stretches(
+    source: Path | str,
+    *,
+    fps: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    most: int = MAX_STRETCHES,
+    progress: Progress | None = None,
+) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
+    """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
+
+    Returns the first and one past the last frame of each stretch, and notes that say which were chosen.
+
+    Args:
+        source: As in `read_footage`.
+        fps: As in `read_footage`.
+        frames: First and one past the last frame, where the user knows better.
+        most: Number of stretches of a long source.
+        progress: Called with the number of probes done and the total.
+    """
+    listed = _open(Path(source), fps)
+    count = len(listed.names)
+    if frames is not None:
+        begin, end, _ = slice(*frames).indices(count)
+        return [(begin, end)], ()
+    if count <= MAX_FRAMES:
+        return [(0, count)], ()
+    chosen = informative_stretches(listed.read, count, STRETCH_FRAMES, most, progress)
+    ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
+    return chosen, (
+        f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
+        "least blur; choose others with --frames.",
+    )
 
 
 def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -90,6 +90,7 @@ class CalibrationFile(_File):
     knot_spacing_frames: float
     statistics: StatisticsFile
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
+    uncertainty: dict[str, Any] = Field(default={}, description="what the error bars are made of")
 
 
 class TruthFile(_File):
@@ -141,6 +142,8 @@ class Calibration:
     knot_spacing: float
     statistics: Mapping[str, object]
     notes: tuple[str, ...] = ()
+    uncertainty: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What the error bars are made of: parts, windows, knot spacings, lens models, shutters."""
     stretches: tuple[Stretch, ...] = field(default=(), repr=False)
     """Trajectory, points and tracks behind the answer; kept in stretches.npz beside the file."""
 
@@ -175,6 +178,7 @@ class Calibration:
                 "knot_spacing_frames": self.knot_spacing,
                 "statistics": dict(self.statistics),
                 "notes": list(self.notes),
+                "uncertainty": dict(self.uncertainty),
             }
         )  # fmt: skip
 
@@ -200,5 +204,6 @@ class Calibration:
             knot_spacing=document.knot_spacing_frames,
             statistics=document.statistics.model_dump(),
             notes=tuple(document.notes),
+            uncertainty=document.uncertainty,
             stretches=read_stretches(kept) if kept.exists() else (),
         )

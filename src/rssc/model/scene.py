@@ -79,6 +79,26 @@ class Scene:
             raise InputError("this scene has no trajectory; adjust it with te or dp first.")
         return self.trajectory.cam_from_world(self.row_times(pixels, frames))
 
+    def window(self, first: int, last: int) -> "Scene":
+        """The frames first .. last - 1 by themselves, with the points that at least three of them see."""
+        tracks = self.tracks
+        inside = (tracks.frames >= first) & (tracks.frames < last)
+        keep = np.bincount(tracks.points[inside], minlength=tracks.point_count) >= 3
+        inside &= keep[tracks.points]
+        if not inside.any():
+            raise InputError(f"no point is seen three times in the frames {first} to {last - 1}.")
+        number = np.cumsum(keep) - 1
+        part = Tracks(
+            last - first, int(keep.sum()), tracks.frames[inside] - first, number[tracks.points[inside]],
+            tracks.pixels[inside], tracks.sigmas[inside],
+        )  # fmt: skip
+        times = self.frame_times[first:last]
+        trajectory = None
+        if self.trajectory is not None:
+            backwards = self.camera.shutter.readout_ratio < 0
+            trajectory = self.trajectory.between(times[0] - backwards, times[-1] + 1 - backwards)
+        return Scene(self.camera, part, self.points[keep], self.cam_from_world[first:last], times, trajectory)
+
 
 def _checked(neighbours: Neighbours, frame_count: int, point_count: int) -> Neighbours:
     frames = index_array("neighbours.frames", neighbours.frames, (-1,), frame_count, "frames")

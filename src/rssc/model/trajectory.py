@@ -33,6 +33,14 @@ class Trajectory:
         """Last valid time."""
         return self.start + (len(self.control_poses) - 3) * self.knot_spacing
 
+    def between(self, begin: float, end: float) -> "Trajectory":
+        """The same curve with only the control poses that the times from begin to end depend on."""
+        count = len(self.control_poses) - 3
+        first = int(np.clip(np.floor((begin - self.start) / self.knot_spacing + 1e-9), 0, count - 1))
+        last = int(np.clip(np.ceil((end - self.start) / self.knot_spacing - 1e-9), first + 1, count))
+        start = self.start + first * self.knot_spacing
+        return Trajectory(self.control_poses[first : last + 3], start, self.knot_spacing)
+
     def cam_from_world(self, times: ArrayLike) -> FloatArray:
         """(n, 3, 4) poses at (n,) times; beyond the valid interval, the end polynomials go on."""
         return spline.poses_at(

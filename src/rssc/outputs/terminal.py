@@ -36,7 +36,7 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     table = Table(title=f"{lens.model} lens, {camera.width} x {camera.height}", title_justify="left")
     table.add_column("parameter")
     table.add_column("estimate", justify="right")
-    table.add_column("formal sigma", justify="right")
+    table.add_column("sigma", justify="right")
     if truth is not None:
         table.add_column("truth", justify="right")
         table.add_column("off by", justify="right")
@@ -64,7 +64,6 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
         row(label, value, calibration.sigma(name), true_values.get(name), 2 if pixels else 5)
     console.print(table)
     console.print(f"read {camera.shutter.direction.replace('_', ' ')}, one frame every {interval_ms:.3f} ms")
-    console.print("formal sigma: the noise of the tracks alone; systematic errors of the tracks come on top")
     colour = _COLOURS[calibration.status]
     console.print(f"verdict: [bold {colour}]{calibration.status}[/]")
     for reason in calibration.reasons:

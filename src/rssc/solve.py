@@ -1,0 +1,147 @@
+"""One stretch of footage, from its frames to an estimate that stands by itself.
+
+track -> reconstruct (global shutter) -> estimate (rolling shutter) -> refine the tracks -> estimate again
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rssc.adjust.estimate import Estimate, estimate, start_scene
+from rssc.adjust.fit import fit_trajectory
+from rssc.adjust.methods import METHODS
+from rssc.adjust.prediction import predict_observations, surface_slopes
+from rssc.adjust.problem import readout_interval
+from rssc.errors import InputError, NotCalibratableError
+from rssc.model.arrays import FloatArray
+from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
+from rssc.model.scene import Scene
+from rssc.model.stretch import Stretch
+from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+from rssc.stages import Stages
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """How to calibrate a clip."""
+
+    fps: float | None = None
+    """Frames per second, for a folder of images without time stamps in their names."""
+    frames: tuple[int | None, int | None] | None = None
+    """First frame and one past the last; informative stretches of a long video where not given."""
+    lens: Literal["auto", "pinhole", "radial", "opencv", "fisheye"] = "auto"
+    """Lens model; chosen by evidence where auto."""
+    method: Literal["auto", "te", "ceq", "ceh", "dpq", "dph"] = "auto"
+    """Our best estimator, or a method of the paper as it is."""
+    undistorted_from: str | None = None
+    """FILE[:CAM], a Kalibr camchain or OpenCV YAML: what the images were undistorted with."""
+    init: Path | None = None
+    """Folder of a COLMAP model to start from."""
+
+    def __post_init__(self) -> None:
+        if self.frames is not None and (isinstance(self.frames, str) or len(self.frames) != 2):
+            raise InputError(f"frames are {self.frames!r}; expected a pair (first, one past the last).")
+        if self.lens != "auto" and self.lens not in LENS_MODELS:
+            raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+        if self.method != "auto" and self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHODS)}.")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What one stretch says by itself."""
+
+    estimate: Estimate
+    stretch: Stretch
+    frame_interval_s: float
+    registered: np.ndarray
+    """(f,) frames that could be placed."""
+    notes: tuple[str, ...]
+    seconds: dict[str, float]
+
+
+def solve_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: Stages) -> Solution:
+    """Calibrates the camera from one stretch of footage.
+
+    Raises:
+        NotCalibratableError: The footage cannot tell.
+    """
+    from rssc.frontend.lens_files import read_lens
+    from rssc.frontend.reconstruction import read_colmap_model, reconstruct
+    from rssc.frontend.tracking import track
+
+    sensor, size = read_lens(options.undistorted_from) if options.undistorted_from else (None, None)
+    if size is not None and size != (footage.width, footage.height):
+        raise InputError(
+            f"{options.undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
+            f"{footage.height}. Give the calibration of this image size."
+        )
+    with stage("tracking") as report:
+        tracks = track(footage.images, progress=lambda done, all_: report(done / all_))
+    with stage("reconstructing") as report:
+        if options.init is not None:
+            start = read_colmap_model(options.init, footage.names, footage.frame_times)
+        else:
+            start = reconstruct(
+                tracks, footage.width, footage.height, lens=_family(options.lens),
+                fractions=_fractions(tracks, footage, sensor), frame_times=footage.frame_times,
+                progress=lambda _, share: report(share),
+            )  # fmt: skip
+    with stage("estimating") as report:
+        camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
+        trajectory = _start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
+        scene = start_scene(camera, tracks, footage.frame_times, trajectory)
+        first = estimate(scene, lens=options.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
+    with stage("refining"):
+        scene = _refined(footage.images, first.adjustment.scene)
+    with stage("solving") as report:
+        final = estimate(
+            scene, method=options.method, rough=False, tried_lenses=first.lenses, report=lambda _, share: report(share)
+        )
+    stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, str(source))
+    notes = (*footage.notes, *start.notes)
+    return Solution(
+        replace(final, lenses=first.lenses, shutters=first.shutters),
+        stretch, footage.frame_interval_s, start.registered, notes, dict(stage.seconds),
+    )  # fmt: skip
+
+
+def _family(lens: str) -> str | None:
+    return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
+
+
+def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray] | None:
+    """(m,) row and column fractions on the sensor, where the images were undistorted."""
+    if sensor is None:
+        return None
+    return {
+        axis: Camera(footage.width, footage.height, sensor, Shutter(0.0, axis), sensor).row_fraction(tracks.pixels)
+        for axis in ("rows", "columns")
+    }
+
+
+def _start_trajectory(frame_times: FloatArray, cam_from_world: FloatArray, readout_ratio: float) -> Trajectory:
+    """A spline through the poses of the start, which are those of the middle row."""
+    begin, end = readout_interval(frame_times, readout_ratio)
+    return fit_trajectory(frame_times + readout_ratio / 2, cam_from_world, begin, end, 1.0)
+
+
+def _refined(images: np.ndarray, scene: Scene) -> Scene:
+    """Every track registered again to its reference patch, with position and warp from the first solution.
+
+    Twice: the warps found by the first time tell how surfaces are turned, which bends patches.
+    """
+    from rssc.frontend.refinement import reference_observations, refine
+
+    references = reference_observations(scene.tracks)
+    pixels, warps, bends = predict_observations(scene, references)
+    found = refine(images, scene.tracks, pixels, warps, bends)
+    slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
+    tracks = refine(images, scene.tracks, *predict_observations(scene, references, slopes)).tracks
+    keep = tracks.lengths >= 3
+    if not keep.any():
+        raise NotCalibratableError("no track could be found again after the first solve; film with less blur.")
+    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
