@@ -56,13 +56,20 @@ def _detector(target: Target) -> Callable[[GreyImage], Corners]:
     return _CheckerDetector(target) if isinstance(target, Checkerboard) else _CharucoDetector(target)
 
 
-def _place(image: GreyImage, corners: FloatArray, window: float) -> FloatArray:
-    """Corners moved to the saddles of the image; NaN for those too close to its border, or where there is none."""
-    half = int(np.clip(window, _MIN_WINDOW, _MAX_WINDOW))
+def _place(image: GreyImage, corners: FloatArray, windows: FloatArray) -> FloatArray:
+    """Corners moved to the saddles of the image; NaN for those too close to its border, or where there is none.
+
+    Args:
+        image: Grey.
+        corners: (n, 2) to start from.
+        windows: (n,) distance from a corner in which nothing else is printed, in pixels.
+    """
+    halves = np.clip(windows, _MIN_WINDOW, _MAX_WINDOW).astype(np.int64)
+    half = int(halves.min())
     start = np.array(corners, np.float32, order="C").reshape(-1, 1, 2)
     start = cv2.cornerSubPix(image, start, (half, half), (-1, -1), _TERMINATION)[:, 0].astype(np.float64)
     out, misfits = np.empty_like(start), np.empty(len(start))
-    fit_saddles(image, start, np.full(len(start), half), 0, len(start), out, misfits)
+    fit_saddles(image, start, halves, 0, len(start), out, misfits)
     out[~(misfits < _MAX_MISFIT)] = np.nan
     return out
 
@@ -74,14 +81,7 @@ class _GridDetector:
         self._target = target
         self._points = target.points[:, :2]
         family = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
-        settings = cv2.aruco.DetectorParameters()
-        settings.markerBorderBits = 2
-        # Loose, because what is found is checked against the print afterwards.
-        settings.polygonalApproxAccuracyRate = 0.08
-        settings.minMarkerDistanceRate = 0.01
-        settings.errorCorrectionRate = 1.0
-        settings.adaptiveThreshWinSizeStep = 4
-        self._detector = cv2.aruco.ArucoDetector(family, settings)
+        self._quick, self._thorough = (_tag_detector(family, step) for step in (10, 4))
         count = target.columns * target.rows
         # As Kalibr prints them: upside down for OpenCV.
         self._prints = [
@@ -89,9 +89,9 @@ class _GridDetector:
         ]
 
     def __call__(self, image: GreyImage) -> Corners:
-        found = self._found(image, 1)
+        found = self._found(image, self._quick, 1)
         if len(found) < _FEW_TAGS:
-            found = {**self._found(image, 2), **found}
+            found = {**self._found(image, self._thorough, 2), **found}
         while found:
             more = {}
             for tag in self._neighbours(found):
@@ -108,10 +108,10 @@ class _GridDetector:
             if np.isfinite(corner).all()
         }
 
-    def _found(self, image: GreyImage, scale: int) -> Corners:
+    def _found(self, image: GreyImage, detector: cv2.aruco.ArucoDetector, scale: int) -> Corners:
         """(4, 2) corners of the tags that OpenCV reads, in the order of `AprilGrid.tag_corners`."""
         larger = image if scale == 1 else cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
-        quads, tags, _ = self._detector.detectMarkers(larger)
+        quads, tags, _ = detector.detectMarkers(larger)
         out = {}
         for quad, tag in zip(quads, () if tags is None else tags.ravel(), strict=True):
             if tag < len(self._prints):
@@ -146,7 +146,7 @@ class _GridDetector:
         if homography is None:
             return np.full((4, 2), np.nan)
         wanted = self._points[self._target.tag_corners(tag)]
-        return cv2.perspectiveTransform(wanted[:, None], homography)[:, 0]
+        return np.asarray(cv2.perspectiveTransform(wanted[:, None], homography), dtype=float)[:, 0]
 
     def _checked(self, image: GreyImage, tag: int, corners: FloatArray) -> FloatArray | None:
         """Corners on their saddles, if the tag is printed between them; a corner at the image's border is NaN."""
@@ -157,7 +157,7 @@ class _GridDetector:
         side = np.linalg.norm(corners - np.roll(corners, 1, axis=0), axis=1).min()
         if side < _MIN_TAG_SIDE:
             return None
-        placed = _place(image, corners, _TAG_WINDOW * side)
+        placed = _place(image, corners, np.full(4, _TAG_WINDOW * side))
         moved = np.linalg.norm(placed - corners, axis=1)
         if (moved > _MAX_SHIFT * side).any():
             return None
@@ -173,6 +173,17 @@ class _GridDetector:
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         seen = cv2.warpPerspective(image, warp, (size, size), flags=flags).astype(float)
         return float(np.corrcoef(seen.ravel(), self._prints[tag].ravel())[0, 1]) if seen.std() > 1 else 0.0
+
+
+def _tag_detector(family: cv2.aruco.Dictionary, threshold_step: int) -> cv2.aruco.ArucoDetector:
+    settings = cv2.aruco.DetectorParameters()
+    settings.markerBorderBits = 2
+    settings.adaptiveThreshWinSizeStep = threshold_step
+    # Loose, because what is found is checked against the print afterwards.
+    settings.polygonalApproxAccuracyRate = 0.08
+    settings.minMarkerDistanceRate = 0.01
+    settings.errorCorrectionRate = 1.0
+    return cv2.aruco.ArucoDetector(family, settings)
 
 
 class _CharucoDetector:
@@ -194,7 +205,7 @@ class _CharucoDetector:
             return {}
         rows, columns = np.divmod(numbers.ravel(), self._columns)
         corners = corners.reshape(-1, 2).astype(float)
-        placed = _place(image, corners, 0.9 * self._free * _pitch(rows, columns, corners))
+        placed = _place(image, corners, 0.9 * self._free * _pitches(rows, columns, corners))
         points = (self._rows - 1 - rows) * self._columns + columns
         return {int(p): c for p, c in zip(points, placed, strict=True) if np.isfinite(c).all()}
 
@@ -223,7 +234,7 @@ class _CheckerDetector:
         # From the top left, row by row, to the bottom left, row by row.
         corners = turns[0][::-1].reshape(-1, 2)
         row, column = np.divmod(np.arange(len(corners)), columns)
-        placed = _place(image, corners, _SQUARE_WINDOW * _pitch(row, column, corners))
+        placed = _place(image, corners, _SQUARE_WINDOW * _pitches(row, column, corners))
         return {i: corner for i, corner in enumerate(placed) if np.isfinite(corner).all()}
 
 
@@ -236,8 +247,9 @@ def _top_left_is_dark(image: GreyImage, grid: FloatArray) -> bool:
     return bool(values[even].mean() < values[~even].mean())
 
 
-def _pitch(rows: NDArray, columns: NDArray, corners: FloatArray) -> float:
-    """The smallest distance between neighbours in a grid of corners, in pixels."""
+def _pitches(rows: NDArray, columns: NDArray, corners: FloatArray) -> FloatArray:
+    """(n,) distance from each corner of a grid to the nearest of its neighbours, in pixels; 0 without any."""
     steps = abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
-    first, second = np.nonzero(steps == 1)
-    return float(np.linalg.norm(corners[first] - corners[second], axis=1).min()) if len(first) else 0.0
+    lengths = np.linalg.norm(corners[:, None] - corners, axis=2)
+    nearest = np.where(steps == 1, lengths, np.inf).min(axis=1)
+    return np.where(np.isfinite(nearest), nearest, 0.0)

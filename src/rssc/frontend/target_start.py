@@ -35,7 +35,7 @@ class TargetStart:
     """(k, 3, 4); the world is the board."""
 
 
-def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: int, family: str | None) -> TargetStart:
+def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: int, lens: str = "auto") -> TargetStart:
     """Lens and poses from (n, 3) points of a plane.
 
     Args:
@@ -43,7 +43,7 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
         points: The corners on the board.
         width: Of the image.
         height: Of the image.
-        family: "perspective", "fisheye", or None to choose.
+        lens: The lens model that is wanted in the end, or "auto".
     """
     counts = np.bincount(tracks.frames, minlength=tracks.frame_count)
     seen = np.flatnonzero(counts >= MIN_CORNERS)
@@ -53,16 +53,16 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
             f"it in the image, large and sharp, and move the camera in front of it."
         )
     few = seen[np.linspace(0, len(seen) - 1, min(_TRIED_FRAMES, len(seen))).astype(int)]
-    models = {None: ("pinhole", "fisheye"), "perspective": ("pinhole",), "fisheye": ("fisheye",)}[family]
+    models = {"auto": ("radial", "fisheye"), "fisheye": ("fisheye",)}.get(lens, ("radial",))
     lenses = [Lens(model, f, f, (width - 1) / 2, (height - 1) / 2) for model in models for f in _FOCALS * width]
-    errors = [np.median([_place_board(lens, tracks, points, frame)[1] for frame in few]) for lens in lenses]
+    errors = [np.median([_place_board(one, tracks, points, int(frame))[1] for frame in few]) for one in lenses]
     best = lenses[int(np.argmin(errors))]
     if min(errors) > _MAX_ERROR * max(width, height):
         raise NotCalibratableError(
             f"the corners are {min(errors):.0f} pixels from where this target would have them, whatever the lens; "
             f"check its rows, columns and spacing, and that the image is not mirrored."
         )
-    poses, errors = zip(*(_place_board(best, tracks, points, frame) for frame in seen), strict=True)
+    poses, errors = zip(*(_place_board(best, tracks, points, int(frame)) for frame in seen), strict=True)
     good = np.array(errors) < 5 * np.median(errors)
     return TargetStart(best, seen[good], np.array(poses)[good])
 
@@ -73,14 +73,14 @@ def _place_board(lens: Lens, tracks: Tracks, points: FloatArray, frame: int) -> 
     pixels, board = tracks.pixels[rows], points[tracks.points[rows]]
     rays = lens.unproject(pixels)
     ahead = rays[:, 2] > 0.1
-    failed = np.eye(3, 4), np.inf
+    failed: tuple[FloatArray, float] = (np.eye(3, 4), np.inf)
     if ahead.sum() < MIN_CORNERS:
         return failed
     plane = np.ascontiguousarray(rays[ahead, :2] / rays[ahead, 2:])
     found, rotations, shifts, _ = cv2.solvePnPGeneric(board[ahead], plane, np.eye(3), None, flags=cv2.SOLVEPNP_IPPE)
     best = failed
     for rotation, shift in zip(rotations, shifts, strict=True) if found else ():
-        pose = np.column_stack((cv2.Rodrigues(rotation)[0], shift))
+        pose = np.column_stack((cv2.Rodrigues(rotation)[0], shift)).astype(np.float64)
         projected = lens.project(board @ pose[:, :3].T + pose[:, 3])
         error = float(np.sqrt(((projected - pixels) ** 2).sum(axis=1).mean()))
         if error < best[1]:  # not where a corner is behind the camera

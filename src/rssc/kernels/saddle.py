@@ -23,7 +23,7 @@ _SLOPE = 2.0 / math.sqrt(math.pi)
 
 @kernel
 def _start(image, u, v, half, x):
-    """Parameters from a quadratic fit: its zero directions are about those of the edges. False where it is no saddle."""
+    """Parameters from a quadratic fit, whose zero directions are about those of the edges; False for no saddle."""
     normal, right, row = np.zeros((6, 6)), np.zeros(6), np.empty(6)
     for j in range(-half, half + 1):
         for i in range(-half, half + 1):
@@ -140,7 +140,7 @@ def fit_saddles(image, starts, halves, begin, end, corners, misfits):
         half = halves[n]
         if not (math.isfinite(starts[n, 0]) and math.isfinite(starts[n, 1])):
             continue
-        u, v = int(round(starts[n, 0])), int(round(starts[n, 1]))
+        u, v = math.floor(starts[n, 0] + 0.5), math.floor(starts[n, 1] + 0.5)
         if u < half or v < half or u >= width - half or v >= height - half:
             continue
         if not _start(image, u, v, half, x):

@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 
 EXAMPLES = "aprilgrid:6x6:0.088:0.3, checkerboard:7x6:0.03 or charuco:7x5:0.04:0.03:DICT_4X4_50"
 
@@ -61,11 +62,11 @@ class AprilGrid:
         return _grid(*(np.add.outer(pitch * np.arange(n), (0.0, self.tag_size)).ravel()
                        for n in (self.columns, self.rows)))  # fmt: skip
 
-    def tag_corners(self, tag: int) -> FloatArray:
+    def tag_corners(self, tag: int) -> IntArray:
         """(4,) points of a tag's bottom left, bottom right, top right and top left corners."""
         row, column = divmod(tag, self.columns)
         first = 4 * self.columns * row + 2 * column
-        return first + np.array((0, 1, 2 * self.columns + 1, 2 * self.columns))
+        return first + np.array((0, 1, 2 * self.columns + 1, 2 * self.columns), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def read_target(text: str) -> Target:
 _WORDS = {
     "aprilgrid": lambda columns, rows, v: AprilGrid(columns, rows, *_floats(v, 2)),
     "checkerboard": lambda columns, rows, v: Checkerboard(columns, rows, *_floats([v[0], v[-1]], 2)),
-    "charuco": lambda columns, rows, v: Charuco(columns, rows, *_floats(v[:2], 2), *v[2:]),
+    "charuco": lambda columns, rows, v: Charuco(columns, rows, float(v[0]), float(v[1]), *v[2:]),
 }
 
 
@@ -188,9 +189,9 @@ def _floats(values: list[str], count: int) -> list[float]:
     return [float(value) for value in values]
 
 
-def _grid(x: FloatArray, y: FloatArray) -> FloatArray:
+def _grid(x: ArrayLike, y: ArrayLike) -> FloatArray:
     """(n, 3) points of a grid, x running fastest."""
-    columns, rows = np.meshgrid(x, y)
+    columns, rows = np.meshgrid(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     return np.column_stack((columns.ravel(), rows.ravel(), np.zeros(columns.size)))
 
 
