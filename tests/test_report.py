@@ -97,7 +97,7 @@ def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
         assert re.search(rf'id="{name}" role="img" aria-label="[^"]+"', text), name
     assert text.count('type="range"') == 1
     assert "Where the time went" in text
-    assert "rssc rectify clip.mp4 calibration.json" in text
+    assert "rssc rectify clip.mp4 calibration.json -o rectified.mp4" in text
     assert "Lens models that were tried" in text
     assert "shared errors" in text
     assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', text)

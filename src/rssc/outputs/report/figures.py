@@ -144,6 +144,7 @@ def window_readouts(windows: Sequence[Mapping], calibration: Calibration) -> Fig
 
 def knot_readouts(knots: Sequence[Mapping], calibration: Calibration) -> Figure:
     """The readout ratio for splines of different smoothness."""
+    knots = sorted(knots, key=lambda knot: -knot["spacing"])
     labels = [f"{knot['spacing']:g}{' (chosen)' if knot.get('chosen') else ''}" for knot in knots]
     plot = _ratio_plot(labels, knots, calibration, "frames between the knots of the trajectory")
     return Figure(
@@ -259,7 +260,12 @@ def _ratio_plot(labels: Sequence[str], rows: Sequence[Mapping], calibration: Cal
     plot.add_hrect(y0=answer - half, y1=answer + half, fillcolor=ACCENT, opacity=0.18, line_width=0, layer="below")
     plot.add_hline(y=answer, line={"color": ACCENT, "width": 1})
     plot.update_xaxes(title_text=title, type="category")
-    plot.update_yaxes(title_text="readout ratio")
+    # Room above and below, so that the band is seen to end.
+    halves = np.array([Z_95 * row["sigma"] for row in rows] + [half])
+    values = np.array([row["readout_ratio"] for row in rows] + [answer])
+    low, high = (values - halves).min(), (values + halves).max()
+    room = 0.15 * max(high - low, 1e-6)
+    plot.update_yaxes(title_text="readout ratio", range=[low - room, high + room])
     return plot
 
 

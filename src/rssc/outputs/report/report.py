@@ -1,6 +1,7 @@
 """Writes report.html: one file that needs no network, with everything in it."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,7 +14,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from rssc.errors import InputError
-from rssc.frontend.video import read_frames
+from rssc.frontend.video import VIDEO_SUFFIXES, read_frames
 from rssc.model.calibration import Calibration
 from rssc.model.files import write_text
 from rssc.model.scene import Scene
@@ -103,7 +104,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         before_after=before_after,
         groups=groups,
         name=_name(calibration),
-        source=calibration.stretches[0].source if calibration.stretches else "VIDEO",
+        rectify=_rectify_command(calibration),
         exporters=EXPORTERS,
         half_width=half_width,
         part_words=PART_WORDS,
@@ -120,6 +121,12 @@ def _name(calibration: Calibration) -> str:
     """What was calibrated, without the folders above it."""
     names = dict.fromkeys(Path(stretch.source).name for stretch in calibration.stretches)
     return ", ".join(names) or "Camera"
+
+
+def _rectify_command(calibration: Calibration) -> str:
+    source = calibration.stretches[0].source if calibration.stretches else "VIDEO"
+    output = "rectified.mp4" if Path(source).suffix.lower() in VIDEO_SUFFIXES else "rectified"
+    return f"rssc rectify {shlex.quote(source)} calibration.json -o {output}"
 
 
 def _uncertainty(calibration: Calibration) -> Mapping[str, Any]:
