@@ -71,7 +71,7 @@ class Efficiency:
     trials: int = 50
     """Scenes."""
     seed: int = 0
-    points: int = 150
+    points: int = 100
     """Points in each scene."""
     methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
 
