@@ -9,6 +9,7 @@ NAMES = {
     "solver": "time per iteration, memory and growth with the number of frames",
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the two real clips against their laboratory values",
+    "coverage": "whether error bars hold, and whether clips that cannot tell are said to",
     "rendered": "accuracy of the whole pipeline on rendered clips",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",

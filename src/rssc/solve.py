@@ -90,9 +90,29 @@ def solve_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: 
                 fractions=_fractions(tracks, footage, sensor), frame_times=footage.frame_times,
                 progress=lambda _, share: report(share),
             )  # fmt: skip
+    try:
+        return _estimate_stretch(footage, source, options, stage, tracks, start, sensor)
+    except InputError as error:
+        # The scene is ours, so that what is wrong with it is the footage's fault: points at no distance or behind.
+        raise NotCalibratableError(
+            "no distance fits the tracks: the camera turned but hardly changed its place, or things moved; walk "
+            "sideways past a scene that stands still."
+        ) from error
+
+
+def _estimate_stretch(
+    footage: Any,
+    source: Path,
+    options: CalibrateOptions,
+    stage: Stages,
+    tracks: Tracks,
+    start: Any,
+    sensor: Lens | None,
+) -> Solution:
+    """From a global-shutter start to the answer of a stretch."""
     with stage("estimating") as report:
         camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
-        trajectory = _start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
+        trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
         scene = start_scene(camera, tracks, footage.frame_times, trajectory)
         first = estimate(scene, lens=options.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
     with stage("refining"):
@@ -123,7 +143,7 @@ def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, F
     }
 
 
-def _start_trajectory(frame_times: FloatArray, cam_from_world: FloatArray, readout_ratio: float) -> Trajectory:
+def start_trajectory(frame_times: FloatArray, cam_from_world: FloatArray, readout_ratio: float) -> Trajectory:
     """A spline through the poses of the start, which are those of the middle row."""
     begin, end = readout_interval(frame_times, readout_ratio)
     return fit_trajectory(frame_times + readout_ratio / 2, cam_from_world, begin, end, 1.0)

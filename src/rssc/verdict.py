@@ -21,7 +21,7 @@ _FOCAL_LOST = 0.1
 _CENTRE_WEAK = 0.02  # of the image's width
 _MIN_OBSERVATIONS_PER_FRAME = 60
 _UNLIKELY = 1e-3
-_SIGMAS_95 = 1.96
+SIGMAS_95 = 1.96
 # What counts as hardly any, for the advice; see `MotionSummary`.
 _LITTLE_MOTION = 0.002
 _LITTLE_PARALLAX_DEG = 1.0
@@ -46,7 +46,7 @@ def judge(
     solutions: Sequence[Solution], camera: Camera, covariance: Covariance, together: Combination | None = None
 ) -> Verdict:
     """Verdict on the camera that stretches of footage give together."""
-    lost, weak = _uncertain(camera, covariance)
+    lost, weak = uncertain_parameters(camera, covariance)
     parts = [_suspicions(solution.estimate, solution.registered) for solution in solutions]
     weak += list(dict.fromkeys(reason for part in parts for reason in part))
     consistency = (
@@ -58,7 +58,7 @@ def judge(
             f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
         )
     if lost or weak:
-        weak += _advice([summarise_motion(solution.stretch.scene) for solution in solutions])
+        weak += advice([summarise_motion(solution.stretch.scene) for solution in solutions])
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
     notes = _shutter_notes(solutions, camera, covariance)
     return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
@@ -73,14 +73,14 @@ def judge_estimate(estimate: Estimate, registered: np.ndarray, board: bool = Fal
         board: Whether a calibration target was filmed, not a scene.
     """
     camera = estimate.adjustment.scene.camera
-    lost, weak = _uncertain(camera, estimate.covariance, board)
+    lost, weak = uncertain_parameters(camera, estimate.covariance, board)
     weak += _suspicions(estimate, registered, board)
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
-def _uncertain(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
+def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
     """What the error bars say: reasons for degenerate, and for weak."""
-    advice = "show the board from more sides" if board else "walk around a scene that has depth"
+    remedy = "show the board from more sides" if board else "walk around a scene that has depth"
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
     centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
@@ -88,13 +88,13 @@ def _uncertain(camera: Camera, covariance: Covariance, board: bool = False) -> t
     if not readout < _READOUT_LOST:
         lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
     elif readout > _READOUT_WEAK:
-        weak.append(f"the readout ratio is only known to +-{_SIGMAS_95 * readout:.2f}: record faster motion")
+        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.2f}: record faster motion")
     if not focal < _FOCAL_LOST:
-        lost.append(f"the focal length cannot be told from this clip: {advice}")
+        lost.append(f"the focal length cannot be told from this clip: {remedy}")
     elif focal > _FOCAL_WEAK:
-        weak.append(f"the focal length is only known to +-{100 * _SIGMAS_95 * focal:.1f} %: {advice}")
+        weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
     if centre > _CENTRE_WEAK:
-        weak.append(f"the principal point is only known to +-{_SIGMAS_95 * centre * camera.width:.0f} px: {advice}")
+        weak.append(f"the principal point is only known to +-{SIGMAS_95 * centre * camera.width:.0f} px: {remedy}")
     return lost, weak
 
 
@@ -122,7 +122,7 @@ def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False)
     return found
 
 
-def _advice(motions: Sequence[MotionSummary]) -> list[str]:
+def advice(motions: Sequence[MotionSummary]) -> list[str]:
     """Why a clip tells little, from the best of its stretches."""
 
     def best(name: str) -> float:
@@ -146,7 +146,7 @@ def _advice(motions: Sequence[MotionSummary]) -> list[str]:
 
 def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
     ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
-    if abs(ratio) < _SIGMAS_95 * sigma:
+    if abs(ratio) < SIGMAS_95 * sigma:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
     tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
     gaps = [abs(t["rows"] - t["columns"]) for t in tried if "rows" in t and "columns" in t]

@@ -38,6 +38,7 @@ _MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
 _ROUGH_TRACKS_PER_FRAME = 150
 _MIN_POINTS = 20
 _MAX_SIGMA_RATIO = 3.0
+_DISAGREEMENT = 3.0
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
 
@@ -224,6 +225,8 @@ def _try_shutters(current: Adjustment, options: dict[str, Any]) -> tuple[Candida
     tried = [(assumed.axis, current)]
     for name, shutter, held in ((other, Shutter(0.0, other), ()), ("global", Shutter(0.0), ("readout_ratio",))):
         start = replace(scene, camera=replace(scene.camera, shutter=shutter))
+        if not sees(start, start.points, start.tracks).all():
+            continue
         settings = {**options, "fixed": (*fixed, *held)}
         tried.append(
             (name, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(start.camera),
@@ -263,11 +266,31 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str,
     ranked = [
         replace(candidate, covariance=shared_error_covariance(candidate.adjustment)) for candidate in _rank(tried)
     ]
-    # A spline so fine that rows leave whole intervals unseen explains a little more and knows much less.
-    sigmas = [(candidate.covariance or candidate.adjustment.covariance).sigma("readout_ratio") for candidate in ranked]
-    limit = _MAX_SIGMA_RATIO * min(sigmas)
-    certain = [candidate for candidate, sigma in zip(ranked, sigmas, strict=True) if sigma <= limit]
-    return (*certain, *(candidate for candidate in ranked if candidate not in certain))
+    return tuple(_order_knots(ranked))
+
+
+def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
+    """The answer first, then the others by evidence.
+
+    A spline so fine that rows leave whole intervals unseen explains a little more and knows much less: it is never the
+    answer. A spline that is too coarse may fit well and still bend the readout: a finer one that knows nearly as much
+    and disagrees by more than chance is preferred.
+    """
+
+    def readout(candidate: Candidate) -> tuple[float, float]:
+        covariance = candidate.covariance or candidate.adjustment.covariance
+        return candidate.adjustment.scene.camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
+
+    limit = _MAX_SIGMA_RATIO * min(readout(candidate)[1] for candidate in ranked)
+    certain = [candidate for candidate in ranked if readout(candidate)[1] <= limit] or ranked[:1]
+    best = certain[0]
+    for other in sorted(certain, key=lambda candidate: -candidate.adjustment.options.knot_spacing):
+        (value, sigma), (finer, finer_sigma) = readout(best), readout(other)
+        chance = np.sqrt(abs(finer_sigma**2 - sigma**2))
+        is_finer = other.adjustment.options.knot_spacing < best.adjustment.options.knot_spacing
+        if is_finer and abs(finer - value) > _DISAGREEMENT * max(chance, sigma):
+            best = other
+    return [best, *(candidate for candidate in ranked if candidate is not best)]
 
 
 def _rank(tried: list[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 
 from rssc.cli.calibrate import Calibrate
+from rssc.cli.check import Check
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import Experiment
@@ -21,6 +22,7 @@ from rssc.errors import RsscError
 COMMANDS = {
     "demo": Demo,
     "calibrate": Calibrate,
+    "check": Check,
     "simulate": Simulate,
     "report": Report,
     "evaluate": Evaluate,

@@ -8,8 +8,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from rssc.check import Check
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
+from rssc.verdict import SIGMAS_95
 
 _UNKNOWN = 1e6
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
@@ -36,13 +38,14 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     table = Table(title=f"{lens.model} lens, {camera.width} x {camera.height}", title_justify="left")
     table.add_column("parameter")
     table.add_column("estimate", justify="right")
-    table.add_column("sigma", justify="right")
+    table.add_column("+- 95 %", justify="right")
     if truth is not None:
         table.add_column("truth", justify="right")
         table.add_column("off by", justify="right")
 
     def row(name: str, value: float, sigma: float, true: float | None, digits: int) -> None:
-        cells = [escape(name), f"{value:.{digits}f}", f"{sigma:.{digits}f}" if sigma < _UNKNOWN else "unknown"]
+        half_width = f"{SIGMAS_95 * sigma:.{digits}f}" if sigma < _UNKNOWN else "unknown"
+        cells = [escape(name), f"{value:.{digits}f}", half_width]
         if truth is not None:
             known = true is not None
             cells += [f"{true:.{digits}f}" if known else "-", f"{value - true:+.{digits}f}" if known else "-"]
@@ -70,3 +73,26 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
         console.print(f"  - {reason}", highlight=False)
     for note in calibration.notes:
         console.print(f"note: {note}", highlight=False)
+
+
+_CHECK_WORDS = {"ok": "this clip will do", "weak": "this clip tells little", "degenerate": "this clip cannot tell"}
+
+
+def print_check(console: Console, check: Check) -> None:
+    """What a quick look says."""
+    console.print(f"[bold {_COLOURS[check.status]}]{_CHECK_WORDS[check.status]}[/]")
+    for reason in check.reasons:
+        console.print(f"  - {reason}", highlight=False)
+    camera, motion = check.camera, check.motion
+    if camera is not None and check.sigma < 1:
+        console.print(
+            f"roughly: readout ratio {camera.shutter.readout_ratio:.2f} +- {SIGMAS_95 * check.sigma:.2f}, focal length "
+            f"{camera.lens.fx:.0f} px, {camera.lens.model} lens",
+            highlight=False,
+        )
+    if motion is not None:
+        console.print(
+            f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.vertical_motion:.1f} % "
+            f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
+            highlight=False,
+        )
