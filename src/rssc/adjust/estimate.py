@@ -278,8 +278,10 @@ def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
     """
 
     def readout(candidate: Candidate) -> tuple[float, float]:
-        covariance = candidate.covariance or candidate.adjustment.covariance
-        return candidate.adjustment.scene.camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
+        noise = candidate.adjustment.covariance
+        # A few groups may agree by chance: never below the noise alone.
+        sigma = max(one.sigma("readout_ratio") for one in (candidate.covariance or noise, noise))
+        return candidate.adjustment.scene.camera.shutter.readout_ratio, sigma
 
     limit = _MAX_SIGMA_RATIO * min(readout(candidate)[1] for candidate in ranked)
     certain = [candidate for candidate in ranked if readout(candidate)[1] <= limit] or ranked[:1]
