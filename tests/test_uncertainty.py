@@ -9,6 +9,7 @@ import rssc
 from rssc.adjust.combine import combine, excess_scatter
 from rssc.adjust.covariance import Covariance
 from rssc.adjust.influence import measure_influence, shared_error_covariance
+from rssc.adjust.robust import fit_student
 from rssc.adjust.uncertainty import assess_uncertainty
 from rssc.adjust.windows import estimate_windows
 from rssc.simulation.scenes import simulate_scene
@@ -114,3 +115,13 @@ def test_scatter_within_the_bars_adds_nothing():
     variances = np.full((4, 1), 0.01)
     added = [excess_scatter(0.1 * rng.normal(size=(4, 1)), variances)[0][0] for _ in range(400)]
     assert np.mean(np.array(added) > 0) == pytest.approx(0.05, abs=0.03)
+
+
+@pytest.mark.parametrize("freedom", [3.0, 8.0, np.inf])
+def test_student_fit_finds_the_tails(freedom):
+    rng = np.random.default_rng(4)
+    heavy = np.ones(8000) if freedom == np.inf else np.sqrt(freedom / rng.chisquare(freedom, 8000))
+    lengths = 0.3 * np.linalg.norm(rng.normal(size=(8000, 2)), axis=1) * heavy
+    found, scale = fit_student(lengths)
+    assert scale == pytest.approx(0.3, rel=0.06)
+    assert found == pytest.approx(freedom, rel=0.2) if freedom < np.inf else found > 40

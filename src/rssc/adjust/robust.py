@@ -1,18 +1,23 @@
 """Scale of the robust loss, and what the loss does to the covariance.
 
 Residuals are two-dimensional; for Gaussian noise of standard deviation sigma per component, the median of their
-length is 1.1774 sigma. The losses bend at the usual multiples of sigma that keep 95 % efficiency.
+length is 1.1774 sigma. Huber's loss bends at the usual multiple of sigma. The Cauchy loss c^2 log(1 + r^2 / c^2) is the
+likelihood of Student's t with nu degrees of freedom and scale s where c^2 = nu s^2, so that c is estimated with them:
+heavy tails bend it early, and Gaussian noise, where any bend costs efficiency, hardly at all.
 """
 
 import math
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from rssc.adjust.options import LOSSES
 from rssc.model.arrays import FloatArray
 
 _RAYLEIGH_MEDIAN = math.sqrt(2 * math.log(2))
-_BEND = {"none": 1.0, "huber": 1.345, "cauchy": 2.385}
+_BEND = {"none": 1.0, "huber": 1.345}
+_FREEDOM = (2.0, 100.0)
+_MOST_LENGTHS = 20_000
 
 
 def noise_level(lengths: FloatArray) -> float:
@@ -22,7 +27,31 @@ def noise_level(lengths: FloatArray) -> float:
 
 def loss_scale(loss: str, lengths: FloatArray) -> float:
     """Where the loss bends, for residuals of these lengths."""
+    if loss == "cauchy":
+        freedom, scale = fit_student(lengths)
+        return math.sqrt(freedom) * scale
     return _BEND[loss] * noise_level(lengths)
+
+
+def fit_student(lengths: FloatArray) -> tuple[float, float]:
+    """Degrees of freedom and scale per component of the two-dimensional Student's t most likely to give the lengths."""
+    squares = lengths[:: -(-len(lengths) // _MOST_LENGTHS)] ** 2
+    start = noise_level(lengths) ** 2
+
+    def scale_of(freedom: float) -> float:
+        square = start
+        for _ in range(12):
+            square = 0.5 * float(np.mean((freedom + 2) / (freedom + squares / square) * squares))
+        return max(square, 1e-18)
+
+    def cost(logarithm: float) -> float:
+        freedom = math.exp(logarithm)
+        square = scale_of(freedom)
+        return math.log(square) + (freedom / 2 + 1) * float(np.log1p(squares / (freedom * square)).mean())
+
+    low, high = (math.log(bound) for bound in _FREEDOM)
+    freedom = math.exp(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.05}).x)
+    return freedom, math.sqrt(scale_of(freedom))
 
 
 def variance_factor(loss: str, scale: float, lengths: FloatArray, degrees_of_freedom: int) -> float:
