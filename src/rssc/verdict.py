@@ -14,7 +14,7 @@ from rssc.model.camera import Camera
 from rssc.motion_summary import MotionSummary, summarise_motion
 from rssc.solve import Solution
 
-_READOUT_WEAK = 0.02
+_READOUT_WEAK = 0.005
 _READOUT_LOST = 0.2
 _FOCAL_WEAK = 0.01
 _FOCAL_LOST = 0.1
@@ -25,11 +25,13 @@ SIGMAS_95 = 1.96
 # What counts as hardly any, for the advice; see `MotionSummary`.
 _LITTLE_MOTION = 0.002
 _LITTLE_PARALLAX_DEG = 1.0
+_NO_PARALLAX_DEG = 0.5
 _FLAT = 0.02
 _FORWARD = 0.9
-_STEADY = 0.9
+_STEADY = 0.95
 # Residuals this many times the tracks' own uncertainty: the images do not follow any rolling-shutter camera.
 _POOR_FIT = 6.0
+_COHERENT = 5.0
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,10 @@ def judge(
         weak.append(
             f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
         )
-    if lost or weak:
-        weak += advice([summarise_motion(solution.stretch.scene) for solution in solutions])
+    motions = [summarise_motion(solution.stretch.scene) for solution in solutions]
+    weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
-    notes = _shutter_notes(solutions, camera, covariance)
+    notes = _shutter_notes(solutions, camera, covariance) + _misfit_notes(solutions)
     return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
 
 
@@ -88,7 +90,7 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     if not readout < _READOUT_LOST:
         lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
     elif readout > _READOUT_WEAK:
-        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.2f}: record faster motion")
+        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
     if not focal < _FOCAL_LOST:
         lost.append(f"the focal length cannot be told from this clip: {remedy}")
     elif focal > _FOCAL_WEAK:
@@ -122,6 +124,15 @@ def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False)
     return found
 
 
+def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
+    """Motion that is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
+    if all(motion.image_motion < _LITTLE_MOTION or motion.parallax_deg < _NO_PARALLAX_DEG for motion in motions):
+        return advice(motions)
+    if all(motion.steadiness > _STEADY for motion in motions):
+        return advice(motions)
+    return []
+
+
 def advice(motions: Sequence[MotionSummary]) -> list[str]:
     """Why a clip tells little, from the best of its stretches."""
 
@@ -153,6 +164,21 @@ def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Co
     if gaps and sum(gaps) < 10:
         return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
     return ()
+
+
+def _misfit_notes(solutions: Sequence[Solution]) -> tuple[str, ...]:
+    parts = [solution.estimate.uncertainty.parts for solution in solutions]
+    ratios = [
+        part["shared"]["readout_ratio"] / max(part["noise"]["readout_ratio"], 1e-300)
+        for part in parts
+        if "shared" in part
+    ]
+    if not ratios or max(ratios) < _COHERENT:
+        return ()
+    return (
+        f"error bars are {max(ratios):.0f} times wider than noise alone makes them, because points of one moment err "
+        "together: vibration, stabilised footage, or a scene that moves.",
+    )
 
 
 def weak_direction(camera: Camera, covariance: Covariance) -> str:
