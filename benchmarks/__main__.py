@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME [options]`."""
+"""`python -m benchmarks NAME [options] [--store]`, and `python -m benchmarks --gate`."""
 
 import importlib
 import sys
@@ -15,15 +15,27 @@ NAMES = {
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
+    "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
+    "breakage": "whether the gate notices a kernel slowed twice and a wrong Jacobian",
+    "cost": "what kernels cost in units of a reference, and how far that scatters from run to run",
+    "document": "makes docs/benchmarks.md from the stored results",
 }
 
 
 def main() -> int:
-    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
-        print("usage: python -m benchmarks NAME [options]\n")
+    arguments = ["gate" if word == "--gate" else word for word in sys.argv[1:]]
+    if not arguments or arguments[0] not in NAMES:
+        print("usage: python -m benchmarks NAME [options] [--store], or python -m benchmarks --gate [--update]\n")
         print("\n".join(f"  {name:10s} {text}" for name, text in NAMES.items()))
+        print("\n--store keeps the output under benchmarks/results, for the page that `document` makes.")
         return 2
-    return importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:]) or 0
+    name, options = arguments[0], [word for word in arguments[1:] if word != "--store"]
+    run = importlib.import_module(f"benchmarks.{name}").main
+    if "--store" in arguments:
+        from benchmarks.results import run_and_store
+
+        return run_and_store(name, run, options)
+    return run(options) or 0
 
 
 if __name__ == "__main__":

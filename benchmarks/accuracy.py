@@ -1,0 +1,99 @@
+"""Figures of accuracy for the gate: small problems that come out the same on every run."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+
+import rssc
+from benchmarks import golden, honesty
+from benchmarks.baseline import Metric
+from benchmarks.data import data_folder
+from benchmarks.rectify import measure, true_scene
+from benchmarks.tracks import track_errors
+from rssc.adjust import METHODS
+from rssc.calibrate import calibrate
+from rssc.frontend.tracking import track
+from rssc.outputs.rectify import Rectifier
+from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
+from rssc.simulation.clip_files import write_clip
+from rssc.simulation.scenes import simulate_scene
+
+_EXACT_SCENES = 6
+_NOISY_SCENES = 8
+
+
+def measure_accuracy() -> Iterator[tuple[str, Metric]]:
+    """All figures, one after the other."""
+    # Sums of several threads are not always added in the same order.
+    os.environ["RSSC_THREADS"] = "1"
+    if data_folder() is not None:
+        for method in METHODS:
+            yield from golden_metrics(method)
+    yield from simulated_metrics()
+    yield from clip_metrics()
+
+
+def golden_metrics(method: str) -> Iterator[tuple[str, Metric]]:
+    """How far from the authors' optimum a method ends, and what it takes to get there, from three starts."""
+    adjustments = [golden.solve(method, start) for start in (None, 0.2, 0.9)]
+    deviations = [golden.deviations(method, adjustment) for adjustment in adjustments]
+    yield (
+        f"golden {method} parameters off",
+        Metric(max(d["parameters"] for d in deviations), relative=0.5, absolute=1e-6, data=True),
+    )
+    yield (
+        f"golden {method} squares off",
+        Metric(max(d["sum_of_squares"] for d in deviations), relative=0.5, absolute=1e-10, data=True),
+    )
+    # Rounding differs between processors: one more step, now and then, is not slower.
+    yield (
+        f"golden {method} linearisations",
+        Metric(sum(a.summary.linearisations for a in adjustments), absolute=2, data=True),
+    )
+
+
+def simulated_metrics() -> Iterator[tuple[str, Metric]]:
+    """te on simulated scenes: steps to an exact optimum, and whether errors fit the covariance."""
+    steps = 0
+    for seed in range(_EXACT_SCENES):
+        scene = simulate_scene(seed, frame_count=20, point_count=100, pixel_noise=0.0).scene
+        # Without noise a right Jacobian converges quadratically, and one that is 5 % off gains little more than a digit
+        # at a time: nothing shows a wrong one as clearly as the steps to the last digits.
+        adjustment = rssc.adjust(scene, "te", cost_tolerance=0, step_tolerance=1e-9, max_iterations=200)
+        steps += adjustment.summary.linearisations
+    yield "exact te linearisations", Metric(steps, absolute=4)
+    errors = np.array([honesty.one_scene(seed, 20, 100, 0.5) for seed in range(_NOISY_SCENES)])
+    yield "honesty te squared error", Metric(float((errors[:, 0] ** 2).sum(axis=1).mean()), relative=0.005)
+
+
+def clip_metrics() -> Iterator[tuple[str, Metric]]:
+    """Tracks, the whole pipeline and rectification on one rendered clip."""
+    options = ClipOptions(480, 360, 24, lens=typical_lens("pinhole", 480, 360), motion="hand_held", seed=1)
+    clip = render_clip(options)
+    found = track(clip.frames)
+    errors = track_errors(clip, found, found.offsets[:-1])
+    yield "tracks number", Metric(found.point_count, "higher", relative=0.1)
+    yield "tracks error at age 8, px", Metric(errors.median_at(8), relative=0.1)
+    yield "tracks over 1 px off", Metric(errors.fraction_over_1px, absolute=0.005)
+    yield from _pipeline_metrics(clip)
+    quality = measure(clip, Rectifier(true_scene(clip)), 8)
+    yield "rectify gain, dB", Metric(quality.gain_db, "higher", absolute=0.3)
+    yield "rectify edges off, px", Metric(quality.edge_px, relative=0.2)
+
+
+def _pipeline_metrics(clip: Clip) -> Iterator[tuple[str, Metric]]:
+    with tempfile.TemporaryDirectory() as folder:
+        write_clip(clip, folder, video=False)
+        found = calibrate(folder, fps=clip.options.frames_per_second)
+    truth = clip.camera
+    yield (
+        "calibrate readout off",
+        Metric(abs(found.camera.shutter.readout_ratio - truth.shutter.readout_ratio), absolute=5e-4),
+    )
+    yield "calibrate readout sigma", Metric(found.sigma("readout_ratio"), relative=0.25)
+    for name in ("fx", "fy"):
+        off = getattr(found.camera.lens, name) / getattr(truth.lens, name) - 1
+        yield f"calibrate {name} off", Metric(abs(off), absolute=2e-4)
+    yield "calibrate observations", Metric(float(str(found.statistics["observations"])), "higher", relative=0.1)

@@ -1,0 +1,81 @@
+"""Does the gate notice? It runs on copies of the code with a kernel slowed twice, and with a wrong Jacobian of te.
+
+Both must fail; the rows that fail are shown. Nothing is changed in the checkout itself.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.baseline import FAILURES
+from benchmarks.data import data_folder
+
+ROOT = Path(__file__).parent.parent
+KERNELS = ROOT / "src" / "rssc" / "kernels"
+_TWICE = """
+
+_accumulate_once = accumulate
+
+
+def accumulate(*arguments):
+    spare = [type(a)(*(x.copy() for x in a)) if isinstance(a, Reduced | Elimination) else a for a in arguments]
+    _accumulate_once(*spare)
+    _accumulate_once(*arguments)
+"""
+
+
+def _replace(old: str, new: str) -> Callable[[str], str]:
+    def change(source: str) -> str:
+        assert source.count(old) == 1, f"{old!r} is there {source.count(old)} times; expected once"
+        return source.replace(old, new)
+
+    return change
+
+
+BREAKAGES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "accumulate does its work twice": ("normal_equations.py", lambda source: source + _TWICE),
+    "te's derivatives in the points are 5 % too large": (
+        "spline.py",
+        _replace(
+            "d_point[0, i], d_point[1, i] = g[i], h[i]", "d_point[0, i], d_point[1, i] = 1.05 * g[i], 1.05 * h[i]"
+        ),
+    ),
+    "te's derivative in the readout is 5 % too large": (
+        "residuals.py",
+        _replace("d_time_u, d_time_v = d_s0 * share", "d_time_u, d_time_v = 1.05 * d_s0 * share"),
+    ),
+}
+"""What is done, the kernel module that it is done to, and how."""
+
+
+def gate_on_broken_copy(module: str, change: Callable[[str], str]) -> tuple[int, list[str]]:
+    """Exit code of the gate, and what it printed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("src", "benchmarks"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        path = folder / KERNELS.relative_to(ROOT) / module
+        path.write_text(change(path.read_text()))
+        environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "NUMBA_CACHE_DIR": str(folder / "cache")}
+        if (data := data_folder()) is not None:
+            environment["RSSC_DATA"] = str(data)
+        command = [sys.executable, "-m", "benchmarks", "--gate"]
+        run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout.splitlines() + run.stderr.splitlines()[-1:]
+
+
+def main(argv: list[str]) -> int:
+    del argv
+    noticed = {}
+    for what, (module, change) in BREAKAGES.items():
+        code, lines = gate_on_broken_copy(module, change)
+        rows = [line for line in lines if line.startswith("metric") or line.endswith(FAILURES)]
+        print(f"{what} ({module})\n", *rows, f"exit code {code}\n", sep="\n", flush=True)
+        noticed[what] = code == 1 and len(rows) > 1
+    print(json.dumps(noticed))
+    return 0 if all(noticed.values()) else 1
