@@ -56,6 +56,14 @@ class Candidate:
     covariance: Covariance | None = None
     """With shared errors, where it was asked for."""
 
+    @property
+    def readout(self) -> tuple[float, float]:
+        """Readout ratio and its standard deviation."""
+        noise = self.adjustment.covariance
+        # A few groups may agree by chance: never below the noise alone.
+        sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
+        return self.adjustment.scene.camera.shutter.readout_ratio, sigma
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -135,10 +143,13 @@ def estimate(
 def _assess(knots: tuple[Candidate, ...], lenses: Sequence[Candidate]) -> Uncertainty:
     chosen = knots[0]
     spacing = chosen.adjustment.options.knot_spacing
+    # What a spline says that knows much less than the answer is no argument against it.
     finer = [
         (knot.adjustment.scene.camera, knot.covariance)
         for knot in knots[1:]
-        if knot.adjustment.options.knot_spacing < spacing and knot.covariance is not None
+        if knot.adjustment.options.knot_spacing < spacing
+        and knot.covariance is not None
+        and knot.readout[1] <= _MAX_SIGMA_RATIO * chosen.readout[1]
     ]
     probabilities = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
@@ -276,18 +287,11 @@ def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
     answer. A spline that is too coarse may fit well and still bend the readout: a finer one that knows nearly as much
     and disagrees by more than chance is preferred.
     """
-
-    def readout(candidate: Candidate) -> tuple[float, float]:
-        noise = candidate.adjustment.covariance
-        # A few groups may agree by chance: never below the noise alone.
-        sigma = max(one.sigma("readout_ratio") for one in (candidate.covariance or noise, noise))
-        return candidate.adjustment.scene.camera.shutter.readout_ratio, sigma
-
-    limit = _MAX_SIGMA_RATIO * min(readout(candidate)[1] for candidate in ranked)
-    certain = [candidate for candidate in ranked if readout(candidate)[1] <= limit] or ranked[:1]
+    limit = _MAX_SIGMA_RATIO * min(candidate.readout[1] for candidate in ranked)
+    certain = [candidate for candidate in ranked if candidate.readout[1] <= limit] or ranked[:1]
     best = certain[0]
     for other in sorted(certain, key=lambda candidate: -candidate.adjustment.options.knot_spacing):
-        (value, sigma), (finer, finer_sigma) = readout(best), readout(other)
+        (value, sigma), (finer, finer_sigma) = best.readout, other.readout
         chance = np.sqrt(abs(finer_sigma**2 - sigma**2))
         is_finer = other.adjustment.options.knot_spacing < best.adjustment.options.knot_spacing
         if is_finer and abs(finer - value) > _DISAGREEMENT * max(chance, sigma):
