@@ -1,15 +1,9 @@
-"""Where the shared data lie: `$RSSC_DATA`, or `../shared/data` beside the checkout."""
+"""Paths inside the shared data, or an error that says how to provide them."""
 
-import os
 from pathlib import Path
 
+from rssc.datasets.shared import data_folder
 from rssc.errors import InputError
-
-
-def data_folder() -> Path | None:
-    """The folder of the shared data, or None where it is absent."""
-    folder = Path(os.environ.get("RSSC_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-    return folder if folder.is_dir() else None
 
 
 def require_data(*parts: str) -> Path:

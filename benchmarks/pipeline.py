@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.data import require_data
 from rssc.calibrate import calibrate
+from rssc.frontend.colmap_pipeline import run_colmap
 from rssc.model.calibration import Calibration
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
@@ -15,18 +16,9 @@ from rssc.simulation.clip_files import write_clip
 
 def colmap_seconds(images: Path) -> tuple[float, float, int]:
     """SIFT, sequential matching and incremental mapping with one shared camera: seconds, focal length, frames."""
-    import pycolmap
-
-    pycolmap.logging.minloglevel = pycolmap.logging.ERROR  # type: ignore[assignment]
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / "database.db"
-        pycolmap.extract_features(database, images, camera_mode=pycolmap.CameraMode.SINGLE)
-        pycolmap.match_sequential(database)
-        models = pycolmap.incremental_mapping(database, images, folder)
-    best = max(models.values(), key=lambda model: model.num_reg_images())
-    camera = next(iter(best.cameras.values()))
-    return time.perf_counter() - began, float(camera.mean_focal_length()), best.num_reg_images()
+    found = run_colmap(images)
+    return time.perf_counter() - began, float(found.lens.fx), len(found.cam_from_world)
 
 
 def our_seconds(images: Path) -> tuple[float, Calibration]:

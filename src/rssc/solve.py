@@ -3,6 +3,8 @@
 track -> reconstruct (global shutter) -> estimate (rolling shutter) -> refine the tracks -> estimate again
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -63,8 +65,30 @@ class Solution:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class RefinedStretch:
+    """A stretch with refined tracks and a first estimate: what the last solve of every method starts from."""
+
+    scene: Scene
+    first: Estimate
+    footage: Any
+    source: Path
+    registered: np.ndarray
+    """(f,) frames that could be placed."""
+    notes: tuple[str, ...]
+
+
 def solve_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: Stages) -> Solution:
     """Calibrates the camera from one stretch of footage.
+
+    Raises:
+        NotCalibratableError: The footage cannot tell.
+    """
+    return solve_refined(refine_stretch(footage, source, options, stage), options.method, stage)
+
+
+def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: Stages) -> RefinedStretch:
+    """Everything before the last solve, which is the same for all methods.
 
     Raises:
         NotCalibratableError: The footage cannot tell.
@@ -90,43 +114,47 @@ def solve_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: 
                 fractions=_fractions(tracks, footage, sensor), frame_times=footage.frame_times,
                 progress=lambda _, share: report(share),
             )  # fmt: skip
+    with _blaming_footage():
+        with stage("estimating") as report:
+            camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
+            trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
+            scene = start_scene(camera, tracks, footage.frame_times, trajectory)
+            first = estimate(scene, lens=options.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
+        with stage("refining"):
+            scene = _refined(footage.images, first.adjustment.scene)
+    return RefinedStretch(scene, first, footage, source, start.registered, (*footage.notes, *start.notes))
+
+
+def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Solution:
+    """The last solve: our best estimator, or a method of the paper.
+
+    Raises:
+        NotCalibratableError: The footage cannot tell.
+    """
+    first, footage = refined.first, refined.footage
+    with _blaming_footage(), stage("solving") as report:
+        final = estimate(
+            refined.scene, method=method, rough=False, tried_lenses=first.lenses,
+            report=lambda _, share: report(share),
+        )  # fmt: skip
+    source = str(refined.source)
+    stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, source)
+    return Solution(
+        replace(final, lenses=first.lenses, shutters=first.shutters),
+        stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
+    )  # fmt: skip
+
+
+@contextmanager
+def _blaming_footage() -> Iterator[None]:
+    """The scene is ours, so that what is wrong with it is the footage's fault: points at no distance or behind."""
     try:
-        return _estimate_stretch(footage, source, options, stage, tracks, start, sensor)
+        yield
     except InputError as error:
-        # The scene is ours, so that what is wrong with it is the footage's fault: points at no distance or behind.
         raise NotCalibratableError(
             "no distance fits the tracks: the camera turned but hardly changed its place, or things moved; walk "
             "sideways past a scene that stands still."
         ) from error
-
-
-def _estimate_stretch(
-    footage: Any,
-    source: Path,
-    options: CalibrateOptions,
-    stage: Stages,
-    tracks: Tracks,
-    start: Any,
-    sensor: Lens | None,
-) -> Solution:
-    """From a global-shutter start to the answer of a stretch."""
-    with stage("estimating") as report:
-        camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
-        trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
-        scene = start_scene(camera, tracks, footage.frame_times, trajectory)
-        first = estimate(scene, lens=options.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
-    with stage("refining"):
-        scene = _refined(footage.images, first.adjustment.scene)
-    with stage("solving") as report:
-        final = estimate(
-            scene, method=options.method, rough=False, tried_lenses=first.lenses, report=lambda _, share: report(share)
-        )
-    stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, str(source))
-    notes = (*footage.notes, *start.notes)
-    return Solution(
-        replace(final, lenses=first.lenses, shutters=first.shutters),
-        stretch, footage.frame_interval_s, start.registered, notes, dict(stage.seconds),
-    )  # fmt: skip
 
 
 def _family(lens: str) -> str | None:

@@ -115,7 +115,10 @@ def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False)
         return found
     if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
         found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
-    misfit = noise_level(np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas)
+    residuals = adjustment.residuals
+    # The rectified residuals of ce are not one for every observation.
+    sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
+    misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
     if misfit > _POOR_FIT:
         found.append(
             f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rich.console import Console
-from tyro.conf import arg, subcommand
+from tyro.conf import Positional, arg, subcommand
 
 from rssc.cli.options import Output
 
 Methods = tuple[Literal["te", "ceq", "ceh", "dpq", "dph", "auto"], ...]
+RealMethods = tuple[Literal["colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target"], ...]
 
 
 def print_json(console: Console, document: dict) -> None:
@@ -89,9 +90,49 @@ class Efficiency:
         return 0
 
 
+@dataclass(frozen=True)
+class Real:
+    """The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
+
+    Writes real.csv (one row per sequence and method) and real.md. The same command again goes on where it was stopped.
+    """
+
+    output: Output
+    """Folder for real.csv and real.md."""
+    sources: Positional[tuple[str, ...]] = ("shared",)
+    """Folders of TUM-RSVI, or folders with a truth.json beside a video or images; "shared" for the two shared clips."""
+    methods: RealMethods = ("colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target")
+
+    def run(self, console: Console) -> int:
+        from rssc.datasets import find_sequences
+        from rssc.errors import InputError
+        from rssc.experiments.real import run_real
+        from rssc.experiments.real_table import document, markdown, median_blocks, print_blocks, sequence_blocks
+        from rssc.model.files import make_folder, write_text
+        from rssc.outputs.terminal import stage_progress
+
+        found = [find_sequences(source) for source in self.sources]
+        recordings = [sequence for one in found for sequence in one.sequences]
+        skipped = [reason for one in found for reason in one.skipped]
+        if not recordings:
+            raise InputError(" ".join(skipped))
+        for reason in skipped:
+            console.print(f"note: {reason}", markup=False, highlight=False)
+        folder = make_folder(self.output)
+        with stage_progress(console) as progress:
+            rows = run_real(folder / "real.csv", recordings, self.methods, progress)
+        blocks = [*sequence_blocks(rows), *median_blocks(rows)]
+        write_text(folder / "real.md", markdown(blocks))
+        print_blocks(console, blocks)
+        console.print(f"Written to {folder}: real.csv, real.md", markup=False)
+        print_json(console, document(rows))
+        return 0
+
+
 Study = (
     Annotated[Synthetic, subcommand("synthetic", prefix_name=False)]
     | Annotated[Efficiency, subcommand("efficiency", prefix_name=False)]
+    | Annotated[Real, subcommand("real", prefix_name=False)]
 )
 """Every study is a command with `run`; another one is another line here."""
 

@@ -43,7 +43,7 @@ class ColmapModel:
     """(p, 3) positions of all points; NaN where not mapped."""
 
 
-def _pycolmap() -> Any:
+def quiet_pycolmap() -> Any:
     """The module, silenced: what matters of COLMAP's messages comes back as results."""
     import pycolmap
 
@@ -85,7 +85,7 @@ def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
 
 def _camera(lens: Lens, width: int, height: int) -> Any:
     """A COLMAP camera with one focal length and one distortion coefficient, all that a start can tell."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     model = "SIMPLE_RADIAL_FISHEYE" if lens.model == "fisheye" else "SIMPLE_RADIAL"
     first = lens.distortion[0] if lens.distortion else 0.0
     focal = float(np.sqrt(lens.fx * lens.fy))
@@ -101,7 +101,7 @@ def _camera(lens: Lens, width: int, height: int) -> Any:
 
 
 def _ransac_options(max_error: float) -> Any:
-    options = _pycolmap().RANSACOptions()
+    options = quiet_pycolmap().RANSACOptions()
     options.max_error = max_error
     options.random_seed = SEED
     options.min_num_trials, options.max_num_trials = _RANSAC_TRIALS
@@ -116,7 +116,7 @@ def epipolar_cost(pairs: Sequence[Pair], lens: Lens, width: int, height: int, ma
 
         (b^T E a)^2 / (|A^T E^T b|^2 + |B^T E a|^2)        A, B: derivatives of the rays in their pixels
     """
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     camera = _camera(lens, width, height)
     options = _ransac_options(max_error)
     costs = np.zeros(len(pairs))
@@ -156,7 +156,7 @@ def _chunks(count: int) -> list[tuple[int, int]]:
 
 def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     """Rotation averaging, then all positions and points at once (GLOMAP); None where it fails."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     options = colmap.GlobalPipelineOptions()
     options.random_seed = SEED
     options.num_threads = _SOLVER_THREADS
@@ -183,7 +183,7 @@ def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
 
 def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     """One frame after the other; None where it fails."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     options = colmap.IncrementalPipelineOptions()
     options.random_seed = SEED
     options.num_threads = _SOLVER_THREADS
@@ -213,7 +213,7 @@ def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
 
 def _map(keyframes: Keyframes, lens: Lens, run: Any) -> ColmapModel | None:
     with TemporaryDirectory(prefix="rssc-") as folder:
-        database = _pycolmap().Database.open(str(Path(folder) / "database.db"))
+        database = quiet_pycolmap().Database.open(str(Path(folder) / "database.db"))
         try:
             _fill(database, keyframes, lens)
             models = run(database, folder)
@@ -226,7 +226,7 @@ def _map(keyframes: Keyframes, lens: Lens, run: Any) -> ColmapModel | None:
 
 def _fill(database: Any, keyframes: Keyframes, lens: Lens) -> None:
     """Writes camera, frames, keypoints and the two-view geometry of every pair."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     camera = _camera(lens, keyframes.width, keyframes.height)
     geometries = _two_view_geometries(keyframes, camera)
     with colmap.DatabaseTransaction(database):
@@ -252,7 +252,7 @@ def _name(frame: int) -> str:
 
 
 def _two_view_geometries(keyframes: Keyframes, camera: Any) -> list[Any]:
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     options = _ransac_options(keyframes.max_error)
     geometries: list[Any] = [None] * len(keyframes.pairs)
 
@@ -278,7 +278,7 @@ def _two_view_geometries(keyframes: Keyframes, camera: Any) -> list[Any]:
 
 
 def _set_adjustment(options: Any, max_error: float, *, refine_distortion: bool) -> None:
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     options.refine_extra_params = refine_distortion
     options.print_summary = False
     options.ceres.use_gpu = False
@@ -294,7 +294,7 @@ def adjust_bundle(keyframes: Keyframes, model: ColmapModel, lens: Lens, *, refin
 
     All observations of the points take part again, whatever the mapping had left out.
     """
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     reconstruction = colmap.Reconstruction()
     reconstruction.add_camera_with_trivial_rig(_camera(lens, keyframes.width, keyframes.height))
     seen: dict[int, list[tuple[int, int]]] = {}
@@ -341,7 +341,7 @@ def absolute_pose(
     points: FloatArray, pixels: FloatArray, lens: Lens, width: int, height: int, max_error: float
 ) -> tuple[FloatArray, int] | None:
     """(3, 4) cam_from_world of one frame from known (n, 3) points at (n, 2) pixels, and the number that agree."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     if len(points) < _MIN_MATCHES:
         return None
     options = colmap.AbsolutePoseEstimationOptions()
@@ -358,7 +358,7 @@ def absolute_pose(
 
 def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]]:
     """Lens, image name to (3, 4) cam_from_world, and notes, of a COLMAP model in a folder, text or binary."""
-    colmap = _pycolmap()
+    colmap = quiet_pycolmap()
     stems = {f.stem for f in path.glob("*.txt")} | {f.stem for f in path.glob("*.bin")} if path.is_dir() else set()
     if not {"cameras", "images"} <= stems:
         raise InputError(

@@ -148,6 +148,7 @@ def choose_stretches(
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
     most: int = MAX_STRETCHES,
+    length: int = STRETCH_FRAMES,
     progress: Progress | None = None,
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
@@ -159,6 +160,7 @@ def choose_stretches(
         fps: As in `read_footage`.
         frames: First and one past the last frame, where the user knows better.
         most: Number of stretches of a long source.
+        length: Frames of each of them.
         progress: Called with the number of probes done and the total.
     """
     listed = _open(Path(source), fps)
@@ -168,7 +170,7 @@ def choose_stretches(
         return [(begin, end)], ()
     if count <= MAX_FRAMES:
         return [(0, count)], ()
-    chosen = informative_stretches(listed.read, count, STRETCH_FRAMES, most, progress)
+    chosen = informative_stretches(listed.read, count, length, most, progress)
     ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
     return chosen, (
         f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "

@@ -1,0 +1,61 @@
+"""The two clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
+
+Their laboratory values come with the data; clip A is undistorted, so that its lens is a pinhole and its rows have to be
+mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius, whose focal lengths compare with
+those of a fisheye at the image's centre.
+"""
+
+import os
+from pathlib import Path
+
+from rssc.datasets.sequence import Found, Sequence
+from rssc.model.camera import Camera, Lens, Shutter
+
+NAME = "shared"
+_CLIP_A = ("tum_rsvi", "clip_a", "images")
+_CAMCHAIN = ("tum_rsvi", "camchain.yaml")
+_GOPRO = ("gopro_hero3", "images")
+_BOARD = "aprilgrid:6x6:0.088:0.3"
+
+
+def data_folder() -> Path | None:
+    """The folder of the shared data, or None where it is absent."""
+    folder = Path(os.environ.get("RSSC_DATA") or Path.cwd().parent / "shared" / "data")
+    return folder if folder.is_dir() else None
+
+
+def find_sequences() -> Found:
+    """Both clips, or what is missing of them."""
+    folder = data_folder()
+    if folder is None:
+        return Found((), ("the shared clips are not here; set RSSC_DATA to the folder that has them.",))
+    sequences, skipped = [], []
+    for sequence, parts in ((_clip_a(folder), (_CLIP_A, _CAMCHAIN)), (_gopro(folder), (_GOPRO,))):
+        missing = ["/".join(part) for part in parts if not folder.joinpath(*part).exists()]
+        if missing:
+            skipped.append(f"{sequence.name} is left out: {' and '.join(missing)} is not in {folder}.")
+        else:
+            sequences.append(sequence)
+    return Found(tuple(sequences), tuple(skipped))
+
+
+def _clip_a(folder: Path) -> Sequence:
+    return Sequence(
+        "clip A",
+        "TUM-RSVI",
+        folder.joinpath(*_CLIP_A),
+        Camera(1280, 1024, Lens("pinhole", 739.165, 739.144, 625.826, 517.337), Shutter(0.6036)),
+        fps=20.0,
+        undistorted_from=f"{folder.joinpath(*_CAMCHAIN)}:cam1",
+        target=_BOARD,
+    )
+
+
+def _gopro(folder: Path) -> Sequence:
+    return Sequence(
+        "GoPro Hero3+",
+        "GoPro",
+        folder.joinpath(*_GOPRO),
+        Camera(1920, 1080, Lens("fisheye", 868.10, 881.58, 987.87, 529.78), Shutter(0.949)),
+        fps=29.97,
+    )

@@ -1,0 +1,209 @@
+"""The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
+
+The five methods and auto share everything before their last solve: tracks, start and refined tracks. All of them know
+which rows of an undistorted image are which rows of the sensor, which the paper's own code does not.
+
+A row that cannot be filled says why. Rows are kept as they come: the same command again goes on where it was stopped.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from rssc.answer import answer
+from rssc.datasets.sequence import Sequence as Recording
+from rssc.errors import InputError, RsscError
+from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
+from rssc.experiments.results import PARAMETERS
+from rssc.experiments.synthetic import METHOD_NAMES
+from rssc.frontend.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
+from rssc.frontend.video import STRETCH_FRAMES, Footage, choose_stretches, read_footage
+from rssc.model.arrays import FloatArray
+from rssc.model.calibration import Calibration
+from rssc.model.camera import Camera, Lens
+from rssc.outputs.trajectory_error import align
+from rssc.solve import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
+from rssc.stages import Progress, Stages
+from rssc.target_calibration import calibrate_target
+
+COLMAP, TARGET = "colmap", "target"
+REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
+"""Rows of the table, in its order."""
+_LEAST_POSES = 3
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a method says of a sequence."""
+
+    lens: Lens
+    readout_ratio: float
+    """NaN where the method knows none."""
+    times_s: FloatArray
+    """(n,) of the frames that it placed."""
+    cam_from_world: FloatArray
+    """(n, 3, 4)"""
+    status: str
+    reason: str = ""
+
+
+def run_real(
+    path: Path,
+    recordings: Sequence[Recording],
+    methods: Sequence[str] = REAL_METHODS,
+    progress: Progress = lambda stage, share: None,
+) -> list[RealRow]:
+    """Fills the table of all sequences and methods, and returns its rows in the table's order.
+
+    Args:
+        path: CSV file; rows that it already has are kept.
+        recordings: The sequences.
+        methods: Of `REAL_METHODS`.
+        progress: Called with what is being done and the share of it that is done.
+    """
+    names = [recording.name for recording in recordings]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"two sequences are called {twice[0]}; rename one of their folders.")
+    rows = {row.key: row for row in open_rows(path)}
+    for recording in recordings:
+        missing = [method for method in methods if (recording.name, method) not in rows]
+        if not missing:
+            continue
+        work = _Work(recording, lambda stage, share, name=recording.name: progress(f"{name}: {stage}", share))
+        for method in missing:
+            row = work.row(method)
+            rows[row.key] = row
+            save_rows(path, list(rows.values()))
+    order = {(name, method): i for i, (name, method) in enumerate((n, m) for n in names for m in methods)}
+    return sorted((row for key, row in rows.items() if key in order), key=lambda row: order[row.key])
+
+
+class _Work:
+    """One sequence: its frames, and what its methods share, made when it is first needed."""
+
+    def __init__(self, recording: Recording, progress: Progress) -> None:
+        self._recording = recording
+        self._progress = progress
+        ranges, _ = choose_stretches(
+            recording.source, fps=recording.fps, frames=recording.frames, most=1,
+            length=recording.window or STRETCH_FRAMES,
+        )  # fmt: skip
+        self._frames = ranges[0]
+        self._footage = read_footage(
+            recording.source, fps=recording.fps, frames=self._frames,
+            progress=lambda done, total: progress("reading", done / total),
+        )  # fmt: skip
+        truth = recording.truth
+        if (truth.width, truth.height) != (self._footage.width, self._footage.height):
+            raise InputError(
+                f"{recording.name} has images of {self._footage.width} x {self._footage.height} pixels, its truth "
+                f"{truth.width} x {truth.height}; give the truth of this image size."
+            )
+        self._options = CalibrateOptions(
+            fps=recording.fps, frames=self._frames, undistorted_from=recording.undistorted_from
+        )
+        self._refined: RefinedStretch | RsscError | None = None
+
+    def row(self, method: str) -> RealRow:
+        """The figures of one method, or why there are none."""
+        recording = self._recording
+        first, last = self._frames
+        head = (recording.name, recording.dataset, recording.in_paper or "", method, f"{first}:{last}")
+        if method in METHOD_NAMES:
+            self._prepare()
+        began = time.perf_counter()
+        try:
+            found = {COLMAP: self._colmap, TARGET: self._target}.get(method, lambda: self._method(method))()
+        except RsscError as error:
+            return empty_row(*head, str(error))
+        estimates = _parameters(found.lens, found.readout_ratio)
+        truth = _parameters(recording.truth.lens, recording.truth.shutter.readout_ratio)
+        errors = tuple(abs(a - b) for a, b in zip(estimates, truth, strict=True))
+        ate, reason = self._trajectory_error(found)
+        return RealRow(*head, found.lens.model, estimates, errors, ate, found.status,
+                       "; ".join(text for text in (found.reason, reason) if text),
+                       time.perf_counter() - began)  # fmt: skip
+
+    def _colmap(self) -> _Answer:
+        """COLMAP with the lens model that the truth has: what it can do where one knows which to ask for."""
+        footage, model = self._footage, COLMAP_MODELS[self._recording.truth.lens.model]
+        with TemporaryDirectory(prefix="rssc-") as folder:
+            names = _write_images(footage, Path(folder))
+            found: ColmapResult = run_colmap(Path(folder), names, camera_model=model, refine_principal_point=True,
+                               progress=lambda share: self._progress(COLMAP, share))  # fmt: skip
+        placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
+        poses = np.array([found.cam_from_world[names[i]] for i in placed])
+        reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"
+        return _Answer(found.lens, np.nan, footage.times_s[placed], poses, "done", reason)
+
+    def _prepare(self) -> None:
+        """What the five methods and auto share."""
+        if self._refined is None:
+            try:
+                self._refined = refine_stretch(
+                    self._footage, self._recording.source, self._options, Stages(self._progress)
+                )
+            except RsscError as error:
+                self._refined = error
+
+    def _method(self, method: str) -> _Answer:
+        assert self._refined is not None
+        if isinstance(self._refined, RsscError):
+            raise self._refined
+        stage = Stages(lambda _, share: self._progress(method, share))
+        solution = solve_refined(self._refined, method, stage)
+        return _from_calibration(answer([solution], replace(self._options, method=method), stage))
+
+    def _target(self) -> _Answer:
+        recording = self._recording
+        if recording.target is None:
+            raise InputError("these frames show no board that is known.")
+        found = calibrate_target(
+            recording.source, recording.target, fps=recording.fps, frames=self._frames,
+            undistorted_from=recording.undistorted_from, progress=lambda _, share: self._progress(TARGET, share),
+        )  # fmt: skip
+        return _from_calibration(found)
+
+    def _trajectory_error(self, found: _Answer) -> tuple[float, str]:
+        """Root mean square of the distances of camera centres after Sim(3) alignment, or NaN and why."""
+        if self._recording.trajectory is None:
+            return np.nan, ""
+        truth = self._recording.trajectory.centres_at(found.times_s)
+        known = np.isfinite(truth).all(axis=1)
+        if known.sum() < _LEAST_POSES:
+            return np.nan, f"only {int(known.sum())} frames have a true pose"
+        poses = found.cam_from_world[known]
+        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+        try:
+            aligned = align(centres, truth[known]).apply(centres)
+        except InputError as error:
+            return np.nan, str(error)
+        return float(np.sqrt(np.mean(np.sum((aligned - truth[known]) ** 2, axis=1)))), ""
+
+
+def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
+    values = {"fx": lens.fx, "fy": lens.fy, "cx": lens.cx, "cy": lens.cy, "readout_ratio": readout_ratio}
+    return tuple(float(values[name]) for name in PARAMETERS)
+
+
+def _from_calibration(calibration: Calibration) -> _Answer:
+    camera: Camera = calibration.camera
+    stretch = calibration.stretches[0]
+    return _Answer(camera.lens, camera.shutter.readout_ratio, stretch.times_s, stretch.scene.cam_from_world,
+                   calibration.status, "; ".join(calibration.reasons))  # fmt: skip
+
+
+def _write_images(footage: Footage, folder: Path) -> list[str]:
+    """Frames as files, which COLMAP wants."""
+    import cv2
+
+    names = [f"{i:06d}.png" for i in range(len(footage))]
+    for name, image in zip(names, footage.images, strict=True):
+        if not cv2.imwrite(str(folder / name), image):
+            raise InputError(f"cannot write {folder / name}; make room in the folder for temporary files.")
+    return names
