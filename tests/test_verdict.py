@@ -1,0 +1,82 @@
+"""Verdicts: what is weak, why, and what to do about it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rssc.adjust.covariance import Covariance
+from rssc.model import Camera, Lens, Shutter
+from rssc.motion_summary import MotionSummary, summarise_motion
+from rssc.simulation.scenes import simulate_scene
+from rssc.verdict import advice, treacherous_motion, uncertain_parameters, weak_direction
+
+CAMERA = Camera(640, 480, Lens("pinhole", 500.0, 500.0, 320.0, 240.0), Shutter(0.5))
+NAMES = ("fx", "fy", "cx", "cy", "readout_ratio")
+GOOD = MotionSummary(0.01, 0.005, 8.0, 4.0, 0.3, 0.4, 0.3)
+
+
+def covariance(**sigmas):
+    return Covariance(NAMES, np.diag([sigmas.get(name, 1e-4) ** 2 for name in NAMES]))
+
+
+def test_small_error_bars_are_fine():
+    assert uncertain_parameters(CAMERA, covariance()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "lost", "word"),
+    [
+        ({"readout_ratio": 0.01}, False, "readout"),
+        ({"readout_ratio": 0.5}, True, "readout"),
+        ({"readout_ratio": np.inf}, True, "readout"),
+        ({"fy": 10.0}, False, "focal"),
+        ({"fx": 100.0}, True, "focal"),
+        ({"cx": 30.0}, False, "principal point"),
+    ],
+)
+def test_wide_error_bars_are_named(sigmas, lost, word):
+    found = uncertain_parameters(CAMERA, covariance(**sigmas))
+    assert len(found[0 if lost else 1]) == 1 and not found[1 if lost else 0]
+    assert word in (found[0] + found[1])[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"image_motion": 1e-4}, "hardly moved"),
+        ({"vertical_motion": 1e-5}, "tilt up and down"),
+        ({"parallax_deg": 0.1}, "hardly changed its place"),
+        ({"depth_spread": 1e-3}, "one plane"),
+        ({"forward": 0.99}, "forward"),
+        ({"steadiness": 0.999}, "constant speed"),
+    ],
+)
+def test_advice_fits_the_motion(changes, words):
+    assert any(words in reason for reason in advice([replace(GOOD, **changes)]))
+    assert not advice([GOOD])
+
+
+def test_motion_that_nothing_checks_is_flagged_whatever_the_error_bars():
+    assert treacherous_motion([replace(GOOD, parallax_deg=0.01)])
+    assert treacherous_motion([replace(GOOD, steadiness=0.999)])
+    assert not treacherous_motion([replace(GOOD, depth_spread=1e-3)])
+    assert not treacherous_motion([replace(GOOD, parallax_deg=0.01), GOOD])
+
+
+def test_the_weak_direction_is_named():
+    matrix = covariance().matrix.copy()
+    # Readout and fy go together.
+    matrix[1, 1], matrix[4, 4], matrix[1, 4] = 25.0, 0.01**2, 0.99 * 5.0 * 0.01
+    matrix[4, 1] = matrix[1, 4]
+    assert set(weak_direction(CAMERA, Covariance(NAMES, matrix)).split(" against ")) == {"fy", "readout_ratio"}
+
+
+def test_summary_of_a_simulated_walk():
+    truth = simulate_scene(4, frame_count=30, point_count=200).truth
+    found = summarise_motion(truth)
+    assert 0 < found.vertical_motion <= found.image_motion < 0.2
+    assert found.parallax_deg > 1
+    assert found.depth_spread > 0.05
+    flat = replace(truth, points=truth.points * [1, 1, 0] + [0, 0, 3])
+    assert summarise_motion(flat).depth_spread < 1e-9
