@@ -1,8 +1,8 @@
-"""Runs a kernel over contiguous chunks of its items, one thread per chunk."""
+"""Runs a kernel over contiguous chunks of its items in threads."""
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, wraps
 from itertools import pairwise
 from typing import Any
@@ -36,17 +36,29 @@ def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, in
     targets = np.linspace(offsets[0], offsets[-1], chunk_count + 1)
     bounds = np.searchsorted(offsets, targets, side="left")
     bounds[0], bounds[-1] = 0, item_count
-    bounds = np.unique(np.clip(bounds, 0, item_count))
-    return [(int(a), int(b)) for a, b in pairwise(bounds)]
+    return [(a, b) for a, b in pairwise(bounds.tolist()) if a < b]
 
 
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
-    """Calls `task(chunk_index, begin, end)` for every chunk, in parallel, and re-raises its errors."""
-    if len(chunks) == 1:
-        task(0, *chunks[0])
-        return
-    for future in [_pool(os.getpid()).submit(task, i, *chunk) for i, chunk in enumerate(chunks)]:
-        future.result()
+    """Calls `task(chunk_index, begin, end)` for every chunk, in parallel, and re-raises its errors.
+
+    The calling thread works too. Whoever is free takes the next chunk, so nobody waits for a thread that wakes up late.
+    """
+    pending = enumerate(chunks)
+
+    def work() -> None:
+        for index, (begin, end) in pending:
+            task(index, begin, end)
+
+    helpers = [_pool(os.getpid()).submit(work) for _ in range(min(thread_count(), len(chunks)) - 1)]
+    try:
+        work()
+    finally:
+        # One that has not begun by now would find nothing left to do.
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
 
 
 @cache
