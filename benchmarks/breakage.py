@@ -42,12 +42,13 @@ BREAKAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "te's derivatives in the points are 5 % too large": (
         "spline.py",
         _replace(
-            "d_point[0, i], d_point[1, i] = g[i], h[i]", "d_point[0, i], d_point[1, i] = 1.05 * g[i], 1.05 * h[i]"
+            "store_3(lanes, D_POINT + 3 * LANES * row + i, g)",
+            "store_3(lanes, D_POINT + 3 * LANES * row + i, _scale(1.05, g))",
         ),
     ),
     "te's derivative in the readout is 5 % too large": (
         "residuals.py",
-        _replace("d_time_u, d_time_v = d_s0 * share", "d_time_u, d_time_v = 1.05 * d_s0 * share"),
+        _replace("* frequency", "* frequency * 1.05"),
     ),
 }
 """What is done, the kernel module that it is done to, and how."""

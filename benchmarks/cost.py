@@ -85,8 +85,8 @@ def record_calls() -> dict[str, Call]:
 
 
 def _solver_calls(label: str, scene: Scene, method: str) -> dict[str, Call]:
-    kernels = "rssc.kernels.normal_equations"
-    with recording(f"{kernels}.accumulate", f"{kernels}.trial_cost", f"{kernels}.back_substitute") as recorded:
+    names = ("normal_equations.accumulate", "cost.trial_cost", "normal_equations.back_substitute")
+    with recording(*(f"rssc.kernels.{name}" for name in names)) as recorded:
         rssc.adjust(scene, method, max_iterations=1, covariance=False)
     return {f"{name} {label}": call for name, call in recorded.items()}
 

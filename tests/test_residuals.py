@@ -5,6 +5,7 @@ import pytest
 
 from rssc.kernels import lie, spline
 from rssc.kernels import residuals as kernels
+from rssc.kernels.batch import LAST, make_batch
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT
 from tests.test_lens import LENSES
 
@@ -55,15 +56,18 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     state = make_state(rng, lens, motion, kind.startswith("free"))
     table = make_table(rng, kind, share)
     target = kernels.spline_target if kind == "spline" else kernels.rectified_target
-    block = kernels.make_block()
+    block = make_batch()
     compared = target(state, table, 0)
-    first, count = compared[0], 1 if compared[2] else 4
-    eu, ev = kernels.linearise(state, compared, state.points[0], block)
-    scratch = kernels.make_block()
+    first, count = compared[0], kernels.pose_count(state)
+    eu, ev = kernels.linearise_one(state, compared, state.points[0], block)
+    scratch = make_batch()
 
     def residual(state, point=state.points[0]):
         state = refresh(state)
-        return np.array(kernels.residual(state, target(state, table, 0), point, scratch))
+        compared = target(state, table, 0)
+        kernels.place(scratch.lanes, 0, compared, point)
+        kernels.evaluate(state, compared[0], 1, scratch)
+        return scratch.rows[:2, LAST].copy()
 
     np.testing.assert_allclose(residual(state), [eu, ev], atol=1e-10)
 
@@ -74,15 +78,15 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     for i in range(4 + len(lens.distortion)):
         step = 1e-4 if i < 4 else 1e-7
         offset = step * np.eye(GLOBAL_COUNT)[i]
-        check(block.d_global[:, i], residual(state._replace(parameters=state.parameters + offset)),
+        check(block.d_global[:2, i], residual(state._replace(parameters=state.parameters + offset)),
               residual(state._replace(parameters=state.parameters - offset)), step)  # fmt: skip
     offset = 1e-6 * np.eye(GLOBAL_COUNT)[READOUT]
-    check(block.d_global[:, READOUT], residual(state._replace(parameters=state.parameters + offset)),
+    check(block.d_global[:2, READOUT], residual(state._replace(parameters=state.parameters + offset)),
           residual(state._replace(parameters=state.parameters - offset)), 1e-6)  # fmt: skip
     for i in range(3):
         offset = 1e-6 * np.eye(3)[i]
         check(
-            block.d_point[:, i],
+            block.d_point[:2, i],
             residual(state, state.points[0] + offset),
             residual(state, state.points[0] - offset),
             1e-6,
@@ -94,7 +98,7 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
             plus = residual(state._replace(poses=lie.retract(state.poses, steps)))
             minus = residual(state._replace(poses=lie.retract(state.poses, -steps)))
             inside = first <= pose < first + count
-            found = block.d_pose[:, 6 * (pose - first) + i] if inside else np.zeros(2)
+            found = block.d_pose[:2, 6 * (pose - first) + i] if inside else np.zeros(2)
             check(found, plus, minus, 1e-6)
 
 
@@ -102,4 +106,4 @@ def test_point_behind_the_camera_is_nan(rng):
     state = make_state(rng, LENSES["pinhole"], "slow", free=False)
     table = make_table(rng, "spline", 0.0)
     target = kernels.spline_target(state, table, 0)
-    assert np.isnan(kernels.residual(state, target, np.array([0.0, 0.0, -4.0]), kernels.make_block())).all()
+    assert np.isnan(kernels.linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch())).all()

@@ -8,6 +8,7 @@ from rssc.adjust.problem import build_problem
 from rssc.adjust.schur import Reducer, global_information, solve_reduced
 from rssc.kernels import normal_equations as kernels
 from rssc.kernels import residuals
+from rssc.kernels.batch import make_batch
 from rssc.kernels.robust import loss
 from rssc.simulation.scenes import simulate_scene
 
@@ -21,7 +22,7 @@ def dense_system(problem, state, loss_kind, loss_scale):
     poses, points = 6 * len(state.poses), 3 * len(state.points)
     size = poses + residuals.GLOBAL_COUNT + points
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
-    block = residuals.make_block()
+    block = make_batch()
     for table, target in (
         (problem.spline, residuals.spline_target),
         (problem.rectified, residuals.rectified_target),
@@ -30,13 +31,13 @@ def dense_system(problem, state, loss_kind, loss_scale):
         for p in range(len(state.points)):
             for i in range(table.offsets[p], table.offsets[p + 1]):
                 compared = target(state, table, i)
-                first, count = compared[0], 1 if compared[2] else 4
-                eu, ev = residuals.linearise(state, compared, state.points[p], block)
+                first, count = compared[0], residuals.pose_count(state)
+                eu, ev = residuals.linearise_one(state, compared, state.points[p], block)
                 row = np.zeros((2, size))
-                row[:, 6 * first : 6 * (first + count)] = block.d_pose[:, : 6 * count]
-                row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global
+                row[:, 6 * first : 6 * (first + count)] = block.d_pose[:2, : 6 * count]
+                row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global[:2]
                 at = poses + residuals.GLOBAL_COUNT + 3 * p
-                row[:, at : at + 3] = block.d_point
+                row[:, at : at + 3] = block.d_point[:2]
                 weight = table.weights[i] ** 2
                 weight *= importance * loss(loss_kind, loss_scale, weight * (eu**2 + ev**2))[1]
                 matrix += weight * row.T @ row
@@ -73,11 +74,11 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     damped[points, points] *= 1 + damping
     # The datum and the jitter are part of the step's definition: take them from the difference in the reduced rows.
     free = np.concatenate([np.ones(pose_count, bool), problem.free_globals, np.ones(len(points), bool)])
-    from rssc.adjust.schur import _JITTER, _datum
+    from rssc.adjust.schur import _JITTER, _datum, _typical
 
     damped[index[:pose_count], index[:pose_count]] += _JITTER * np.maximum(
         linear.damping_diagonal[:pose_count],
-        np.tile(np.median(linear.reduced.diagonal_pose.reshape(-1, 6), axis=0), len(state.poses)),
+        np.tile(_typical(linear.reduced.diagonal_pose), len(state.poses)),
     )
     first, blocks = _datum(state.poses, linear.damping_diagonal[:pose_count])
     for pose, block in zip(first, blocks, strict=True):

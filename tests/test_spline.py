@@ -6,6 +6,7 @@ import pytest
 from rssc.adjust.fit import fit_trajectory
 from rssc.errors import InputError
 from rssc.kernels import lie, spline
+from rssc.kernels.batch import CAMERA_POINT, D_CAMERA_POINT, D_PLACE, D_POINT, D_POSE, LANES, PLACE, POINT, make_batch
 from rssc.model import Trajectory
 
 
@@ -36,21 +37,27 @@ def test_jacobian_against_central_differences(rng, scale):
     np.testing.assert_allclose(d_s, (difference[0] - difference[1]) / (2 * step), atol=1e-8)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 0.3, 1.0])
+@pytest.mark.parametrize("scale", [1e-9, 0.3, 1.0, 1.8])
 def test_fast_rows_equal_the_reference(rng, scale):
     controls = random_controls(rng, scale=scale)
     w, transport = spline.increments(controls)
     point, rows = rng.normal(size=3), rng.normal(size=(2, 3))
     pose, d_controls, d_s = spline.pose_with_jacobian(controls, w, 3, 0.6)
-    scratch = np.zeros((3, spline.SCRATCH))
-    camera = spline.camera_point(controls, w, 3, 0.6, *point, scratch)
+    batch = make_batch()
+    quantities = batch.lanes.reshape(-1, LANES)
+    lane, count = 5, 6
+    quantities[POINT // LANES : POINT // LANES + 3, lane], quantities[PLACE // LANES, lane] = point, 0.6
+    spline.camera_points(controls, w, 3, count, batch.lanes)
+    camera = quantities[CAMERA_POINT // LANES :][:3, lane]
     np.testing.assert_allclose(camera, pose[:, :3] @ point + pose[:, 3], atol=1e-13)
-    d_pose, d_point = np.zeros((2, 24)), np.zeros((2, 3))
-    found = spline.pose_rows(controls, w, transport, 3, camera, rows, scratch, d_pose, d_point)
-    expected = rows @ np.hstack([-lie.cross_matrix(np.array(camera)), np.eye(3)])
-    np.testing.assert_allclose(d_pose, expected @ d_controls, atol=1e-12)
-    np.testing.assert_allclose(d_point, rows @ pose[:, :3], atol=1e-13)
-    np.testing.assert_allclose(found, expected @ d_s, atol=1e-12)
+    quantities[D_CAMERA_POINT // LANES :][:6, lane] = rows.reshape(-1)
+    spline.pose_rows(controls, w, transport, 3, count, batch.lanes)
+    expected = rows @ np.hstack([-lie.cross_matrix(camera), np.eye(3)])
+    np.testing.assert_allclose(
+        quantities[D_POSE // LANES :][:48, lane].reshape(2, 24), expected @ d_controls, atol=1e-12
+    )
+    np.testing.assert_allclose(quantities[D_POINT // LANES :][:6, lane].reshape(2, 3), rows @ pose[:, :3], atol=1e-13)
+    np.testing.assert_allclose(quantities[D_PLACE // LANES :][:2, lane], expected @ d_s, atol=1e-12)
 
 
 def test_continuous_up_to_the_second_derivative(rng):

@@ -17,6 +17,7 @@ import numpy as np
 from rssc.adjust.options import AdjustOptions
 from rssc.adjust.problem import Problem, with_spline
 from rssc.adjust.schur import Reducer, SingularError, solve_reduced
+from rssc.kernels import cost as cost_kernels
 from rssc.kernels import lie
 from rssc.kernels import normal_equations as kernels
 from rssc.kernels.motion_prior import motion_prior_cost
@@ -60,17 +61,18 @@ class Summary:
 
 def total_cost(problem: Problem, state: State, previous: np.ndarray, loss, motion_sigmas) -> float:
     """Cost of a state; points that the lens cannot see any more go back to `previous`, in place."""
-    chunks = balanced_chunks(problem.spline.offsets + problem.rectified.offsets, thread_count())
-    shares = np.zeros(len(chunks))
+    work = np.cumsum(problem.residuals_per_point[problem.order])
+    chunks = balanced_chunks(np.concatenate([[0], work]), thread_count())
+    costs = np.zeros(len(state.points))
 
-    def task(index: int, begin: int, end: int) -> None:
-        shares[index] = kernels.trial_cost(
-            state, problem.spline, problem.rectified, loss[0], loss[1], previous, begin, end
+    def task(_: int, begin: int, end: int) -> None:
+        cost_kernels.trial_cost(
+            state, problem.spline, problem.rectified, problem.order, loss[0], loss[1], previous, begin, end, costs
         )
 
     run_chunks(task, chunks)
     residual = problem.prior_matrix @ state.parameters - problem.prior_values
-    cost = shares.sum() + residual @ residual
+    cost = costs.sum() + residual @ residual
     return cost + (0.0 if motion_sigmas is None else _motion_cost(state, motion_sigmas))
 
 

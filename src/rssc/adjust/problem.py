@@ -13,6 +13,7 @@ from rssc.kernels import spline as spline_kernels
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT, RectifiedTable, SplineTable, State
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Neighbours, Scene
+from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 
 _MAX_STEP = 1.5  # frame intervals between linked observations
@@ -36,6 +37,14 @@ class Problem:
     prior_matrix: FloatArray
     """(k, 9) whitened rows, with `prior_values` (k,) on the right."""
     prior_values: FloatArray
+    order: IntArray
+    """(p,) the points by the time at which they are first seen: neighbours share spline intervals, which are then
+    computed together."""
+
+    @property
+    def residuals_per_point(self) -> IntArray:
+        """(p,) rows of both tables."""
+        return np.diff(self.spline.offsets) + np.diff(self.rectified.offsets)
 
     @property
     def residual_count(self) -> int:
@@ -89,6 +98,7 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
         start=with_spline(empty, poses),
         spline=_spline_table(scene, method),
         rectified=_rectified_table(scene, method, options),
+        order=_order_points(scene.tracks),
         parameter_names=names,
         parameter_indices=indices,
         free_globals=free,
@@ -135,6 +145,12 @@ def _check(scene: Scene, method: Method, options: AdjustOptions) -> None:
                 f"point {lonely[0]} is seen {scene.tracks.lengths[lonely[0]]} time(s), and {len(lonely) - 1} more like "
                 f"it; expected at least 2. Drop such points with tracks.select_points(tracks.lengths >= 2)."
             )
+
+
+def _order_points(tracks: Tracks) -> IntArray:
+    first_frames = np.full(tracks.point_count, tracks.frame_count)
+    np.minimum.at(first_frames, tracks.points, tracks.frames)
+    return np.argsort(first_frames, kind="stable")
 
 
 def _spline_table(scene: Scene, method: Method) -> SplineTable:

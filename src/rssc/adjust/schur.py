@@ -31,7 +31,7 @@ from rssc.model.arrays import FloatArray
 _DENSE_ROWS = 2400
 _BAND_LIMIT_BYTES = 300e6
 _JITTER = 1e-12
-_pbtrf, _pbtrs = get_lapack_funcs(("pbtrf", "pbtrs"), dtype=np.float64)
+_potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(("potrf", "potrs", "pbtrf", "pbtrs"), dtype=np.float64)
 
 
 class SingularError(ArithmeticError):
@@ -58,22 +58,27 @@ class Linearisation:
 
 @kernel
 def _dense_from_band(band):
-    n, width = band.shape
-    out = np.zeros((n, n))
-    for r in range(n):
-        for c in range(r, min(n, r + width)):
-            out[c, r] = band[r, c - r]
+    """(6 n, 6 n) upper triangle of S."""
+    n, _, width = band.shape
+    out = np.zeros((6 * n, 6 * n))
+    for k in range(n):
+        columns = min(width, 6 * (n - k))
+        for a in range(6):
+            for c in range(columns):
+                out[6 * k + a, 6 * k + c] = band[k, a, c]
     return out
 
 
 @kernel
-def _add_band_blocks(band, first, blocks):
-    """Adds (m, s, s) symmetric blocks at pose rows 6 * first[i]."""
-    for i in range(len(blocks)):
-        size = blocks.shape[1]
-        for a in range(size):
-            for b in range(a, size):
-                band[6 * first[i] + a, b - a] += blocks[i, a, b]
+def _lapack_from_band(band):
+    """(6 n, width) with row r beginning at column r: its transpose is LAPACK's lower band."""
+    n, _, width = band.shape
+    out = np.zeros((6 * n, width))
+    for k in range(n):
+        for a in range(6):
+            for c in range(a, width):
+                out[6 * k + a, c - a] = band[k, a, c]
+    return out
 
 
 class Reducer:
@@ -92,28 +97,27 @@ class Reducer:
         """Normal equations at a state, points eliminated, damping and datum added."""
         problem = self.problem
         support, sparse_pattern, width = self._support(state)
-        residual_counts = np.diff(problem.spline.offsets) + np.diff(problem.rectified.offsets)
-        # Measured: linearising one residual takes as long as eliminating 180 pairs of poses.
-        work = np.diff(support.offsets) ** 2 + 180 * residual_counts
-        chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work)]), thread_count())
+        # Measured: linearising one residual takes as long as eliminating 100 pairs of poses.
+        work = np.diff(support.offsets) ** 2 + 100 * problem.residuals_per_point
+        chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work[problem.order])]), thread_count())
         parts = self._reduced_buffers(len(state.poses), width, sparse_pattern, len(chunks))
         elimination = self._elimination_buffers(support)
 
         def task(index: int, begin: int, end: int) -> None:
+            kernels.clear(parts[index])
             kernels.accumulate(
-                state, problem.spline, problem.rectified, support, self.loss_kind, self.loss_scale, damping, begin,
-                end, parts[index], elimination,
+                state, problem.spline, problem.rectified, support, problem.order, self.loss_kind, self.loss_scale,
+                damping, begin, end, parts[index], elimination,
             )  # fmt: skip
 
         run_chunks(task, chunks)
         reduced = parts[0]
         for other in parts[1:]:
-            for total, share in zip(reduced[:-1], other[:-1], strict=True):
-                if total is not share and total.dtype == np.float64:
+            for total, share in zip(reduced[:-2], other[:-2], strict=True):
+                if total.dtype == np.float64:
                     np.add(total, share, out=total)
             reduced.totals[0] += other.totals[0]
             reduced.totals[1] = max(reduced.totals[1], other.totals[1])
-        kernels.spread_intervals(reduced, 4 if state.spacing > 0 else 1)
         reduced.rhs_pose[:] += reduced.gradient_pose
         reduced.rhs_global[:] += reduced.gradient_global
         self._add_priors(state, reduced)
@@ -121,56 +125,44 @@ class Reducer:
         return Linearisation(support, elimination, reduced, chunks, damping, diagonal)
 
     def _support(self, state: State):
-        """Which poses each point touches; as contiguous windows for the band, exactly for sparse blocks."""
+        """Which poses each point touches, the pattern of sparse blocks, and the width of the band (one of the two)."""
         problem = self.problem
-        count = len(state.points)
-        low, high = np.empty(count, np.int64), np.empty(count, np.int64)
-        kernels.support_bounds(state, problem.spline, problem.rectified, low, high)
-        spans = np.maximum(high - low + 1, 0)
-        width = int(max(spans.max(), 4)) if count else 4
-        rows = 6 * len(state.poses)
-        if self.sparse is None:
-            wide = rows > _DENSE_ROWS and 8.0 * rows * 6 * width * thread_count() > _BAND_LIMIT_BYTES
+        pose_count, per_residual = len(state.poses), 4 if state.spacing > 0 else 1
+        offsets = np.zeros(len(state.points) + 1, np.int64)
+        spans = np.zeros(len(state.points), np.int64)
+        poses = np.empty(np.minimum(per_residual * problem.residuals_per_point, pose_count).sum(), np.int64)
+        kernels.find_support(state, problem.spline, problem.rectified, offsets, poses, spans)
+        support = kernels.Support(offsets, poses[: offsets[-1]])
+        width = 6 * int(max(spans.max(initial=0), 4))
+        sparse = self.sparse
+        if sparse is None:
+            rows = 6 * pose_count
+            wide = rows > _DENSE_ROWS and 8.0 * rows * width * thread_count() > _BAND_LIMIT_BYTES
             # A band pays for its widest point in every row; sparse blocks pay when few points are that wide.
-            sparse = wide and width > 4 * np.percentile(spans, 95)
-        else:
-            sparse = self.sparse
-        offsets = np.zeros(count + 1, np.int64)
-        if not sparse:
-            np.cumsum(spans, out=offsets[1:])
-            poses = np.repeat(low - offsets[:-1], spans) + np.arange(offsets[-1])
-            return kernels.Support(offsets, poses), None, 6 * width
-        none = np.empty(0, np.int64)
-        kernels.exact_support(state, problem.spline, problem.rectified, low, high, offsets, none)
-        poses = np.empty(offsets[-1], np.int64)
-        kernels.exact_support(state, problem.spline, problem.rectified, low, high, offsets, poses)
-        support = kernels.Support(offsets, poses)
-        return support, _block_pattern(support, len(state.poses)), 0
+            sparse = bool(wide and width > 24 * np.percentile(spans, 95))
+        return (support, _block_pattern(support, pose_count), 0) if sparse else (support, None, width)
 
     def _reduced_buffers(self, pose_count: int, width: int, pattern, chunk_count: int) -> list[kernels.Reduced]:
         key = (pose_count, width, chunk_count)
-        rows = 6 * pose_count
         if pattern is None and self._buffers is not None and self._buffers[0] == key:
-            for part in self._buffers[1]:
-                for array in part:
-                    array.fill(0)
             return self._buffers[1]
         offsets, columns = pattern if pattern is not None else (np.zeros(1, np.int64), np.zeros(0, np.int64))
+        rows = 6 * pose_count
         parts = [
             kernels.Reduced(
-                band=np.zeros((rows if pattern is None else 0, width)),
-                blocks=np.zeros((len(columns), 6, 6)),
+                band=np.empty((pose_count if pattern is None else 0, 6, width)),
+                blocks=np.empty((len(columns), 6, 6)),
                 block_offsets=offsets,
                 block_columns=columns,
-                intervals=np.zeros((pose_count, kernels.LAST, kernels.LAST + 1)),
-                border=np.zeros((GLOBAL_COUNT, rows)),
-                corner=np.zeros((GLOBAL_COUNT, GLOBAL_COUNT)),
-                rhs_pose=np.zeros(rows),
-                rhs_global=np.zeros(GLOBAL_COUNT),
-                gradient_pose=np.zeros(rows),
-                gradient_global=np.zeros(GLOBAL_COUNT),
-                diagonal_pose=np.zeros(rows),
-                totals=np.zeros(2),
+                border=np.empty((GLOBAL_COUNT, rows)),
+                corner=np.empty((GLOBAL_COUNT, GLOBAL_COUNT)),
+                rhs_pose=np.empty(rows),
+                rhs_global=np.empty(GLOBAL_COUNT),
+                gradient_pose=np.empty(rows),
+                gradient_global=np.empty(GLOBAL_COUNT),
+                diagonal_pose=np.empty(rows),
+                intervals=np.empty((pose_count, kernels.LAST + 1, kernels.LAST + 1)),
+                totals=np.empty(2),
             )
             for _ in range(chunk_count)
         ]
@@ -210,19 +202,23 @@ class Reducer:
             np.add.at(reduced.diagonal_pose, index, np.einsum("nii->ni", normals))
 
     def _damp(self, state: State, reduced: kernels.Reduced, damping: float) -> FloatArray:
-        pose_diagonal = reduced.diagonal_pose
-        typical = np.median(pose_diagonal.reshape(-1, 6), axis=0)
+        typical = np.tile(_typical(reduced.diagonal_pose), len(state.poses))
         # Controls at the ends may carry next to no information; they are held by a share of what is typical.
-        floor = np.tile(np.maximum(typical, 1e-300), len(state.poses)) * 1e-8
-        pose_diagonal = np.maximum(pose_diagonal, floor)
+        pose_diagonal = np.maximum(reduced.diagonal_pose, 1e-8 * typical)
         # The corner before elimination, up to the part the points took: enough for scaling.
         global_diagonal = np.maximum(np.diag(reduced.corner), 1e-300)
-        add_pose_diagonal(reduced, damping * pose_diagonal + _JITTER * np.maximum(pose_diagonal, floor * 1e8))
+        add_pose_diagonal(reduced, damping * pose_diagonal + _JITTER * np.maximum(pose_diagonal, typical))
         reduced.corner[np.diag_indices(GLOBAL_COUNT)] += damping * global_diagonal
         if self.problem.free_poses and self.problem.free_points:
             first, blocks = _datum(state.poses, pose_diagonal)
             add_pose_blocks(reduced, first, blocks)
         return np.concatenate([pose_diagonal, global_diagonal])
+
+
+def _typical(diagonal: FloatArray) -> FloatArray:
+    """(6,) median over the poses of a diagonal (6 n,)."""
+    strength = diagonal.reshape(-1, 6)
+    return np.maximum(np.partition(strength, len(strength) // 2, axis=0)[len(strength) // 2], 1e-300)
 
 
 def _block_pattern(support: kernels.Support, pose_count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -243,8 +239,8 @@ def _block_pattern(support: kernels.Support, pose_count: int) -> tuple[np.ndarra
 def _datum(poses: FloatArray, diagonal: FloatArray) -> tuple[np.ndarray, FloatArray]:
     """Springs on the best observed pose and on the distance to the one farthest from it."""
     strength = diagonal.reshape(-1, 6)
-    typical = np.median(strength, axis=0)
-    anchor = int(np.argmax((strength / np.maximum(typical, 1e-300)).min(axis=1)))
+    typical = _typical(diagonal)
+    anchor = int(np.argmax((strength / typical).min(axis=1)))
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
     offsets = centres - centres[anchor]
     # Among poses that the data hold, not at the loose ends.
@@ -262,25 +258,18 @@ def _datum(poses: FloatArray, diagonal: FloatArray) -> tuple[np.ndarray, FloatAr
 
 def add_pose_diagonal(reduced: kernels.Reduced, values: FloatArray) -> None:
     """S += diag(values)."""
-    if len(reduced.band):
-        reduced.band[:, 0] += values
-    else:
-        diagonal_blocks = reduced.block_offsets[:-1]
-        for a in range(6):
-            reduced.blocks[diagonal_blocks, a, a] += values[a::6]
+    for a in range(6):
+        if len(reduced.band):
+            reduced.band[:, a, a] += values[a::6]
+        else:
+            reduced.blocks[reduced.block_offsets[:-1], a, a] += values[a::6]
 
 
 def add_pose_blocks(reduced: kernels.Reduced, first: np.ndarray, blocks: FloatArray) -> None:
     """S += symmetric (m, s, s) blocks over consecutive poses that start at first[i]."""
-    if len(reduced.band):
-        _add_band_blocks(reduced.band, first, blocks)
-        return
-    for pose, block in zip(first, blocks, strict=True):
-        for a in range(len(block) // 6):
-            begin, end = reduced.block_offsets[pose + a], reduced.block_offsets[pose + a + 1]
-            for b in range(a, len(block) // 6):
-                at = begin + np.searchsorted(reduced.block_columns[begin:end], pose + b)
-                reduced.blocks[at] += block[6 * a : 6 * a + 6, 6 * b : 6 * b + 6]
+    for a in range(blocks.shape[1] // 6):
+        for b in range(a, blocks.shape[1] // 6):
+            kernels.add_blocks(reduced, first + a, first + b, blocks[:, 6 * a : 6 * a + 6, 6 * b : 6 * b + 6])
 
 
 class PoseSolver:
@@ -289,29 +278,24 @@ class PoseSolver:
     def __init__(self, reduced: kernels.Reduced) -> None:
         self._band = self._dense = None
         self._sparse: SuperLU | None = None
-        rows, width = len(reduced.rhs_pose), reduced.band.shape[1]
+        rows, width = len(reduced.rhs_pose), reduced.band.shape[2]
         if len(reduced.band) == 0:
             self._sparse = _factor_blocks(reduced)
         elif rows <= _DENSE_ROWS and 3 * width > rows:
-            try:
-                self._dense = cho_factor(
-                    _dense_from_band(reduced.band), lower=True, overwrite_a=True, check_finite=False
-                )
-            except np.linalg.LinAlgError as error:
-                raise SingularError from error
-        else:
-            factor, info = _pbtrf(reduced.band.T, lower=1, overwrite_ab=0)
+            self._dense, info = _potrf(_dense_from_band(reduced.band).T, lower=1, clean=0, overwrite_a=1)
             if info != 0:
                 raise SingularError
-            self._band = factor
+        else:
+            self._band, info = _pbtrf(_lapack_from_band(reduced.band).T, lower=1, overwrite_ab=1)
+            if info != 0:
+                raise SingularError
 
     def solve(self, rhs: FloatArray) -> FloatArray:
         """S^-1 rhs, for a (6 n, c) right side."""
         if self._dense is not None:
-            return cho_solve(self._dense, rhs, check_finite=False)
+            return _potrs(self._dense, rhs, lower=1)[0]
         if self._band is not None:
-            solution, _ = _pbtrs(self._band, rhs, lower=1)
-            return solution
+            return _pbtrs(self._band, rhs, lower=1)[0]
         assert self._sparse is not None
         return self._sparse.solve(rhs)
 

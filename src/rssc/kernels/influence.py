@@ -10,8 +10,9 @@ so that w a' r is an observation's score, and scores add up to zero at the optim
 
 import numpy as np
 
+from rssc.kernels.batch import make_batch
 from rssc.kernels.jit import kernel
-from rssc.kernels.residuals import GLOBAL_COUNT, linearise, make_block, spline_target
+from rssc.kernels.residuals import GLOBAL_COUNT, linearise_one, spline_target
 from rssc.kernels.robust import loss
 
 
@@ -24,7 +25,8 @@ def spline_scores(
     Args:
         pose_answers: (6 n, 9) A.
     """
-    block = make_block()
+    batch = make_batch()
+    d_pose, d_global, d_point = batch.d_pose, batch.d_global, batch.d_point
     answer = np.empty((3, GLOBAL_COUNT))
     for p in range(begin, end):
         factor = elimination.factor[p]
@@ -50,18 +52,18 @@ def spline_scores(
                 answer[0, g] = (r0 - factor[1] * answer[1, g] - factor[3] * answer[2, g]) / factor[0]
         for i in range(spline.offsets[p], spline.offsets[p + 1]):
             target = spline_target(state, spline, i)
-            eu, ev = linearise(state, target, state.points[p], block)
+            eu, ev = linearise_one(state, target, state.points[p], batch)
             weight = spline.weights[i] * spline.weights[i]
             _, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
             weight *= slope
             at = 6 * target[0]
             for g in range(GLOBAL_COUNT):
-                a_u, a_v = block.d_global[0, g], block.d_global[1, g]
+                a_u, a_v = d_global[0, g], d_global[1, g]
                 for c in range(24):
                     d = pose_answers[at + c, g]
-                    a_u -= block.d_pose[0, c] * d
-                    a_v -= block.d_pose[1, c] * d
+                    a_u -= d_pose[0, c] * d
+                    a_v -= d_pose[1, c] * d
                 for c in range(3):
-                    a_u -= block.d_point[0, c] * answer[c, g]
-                    a_v -= block.d_point[1, c] * answer[c, g]
+                    a_u -= d_point[0, c] * answer[c, g]
+                    a_v -= d_point[1, c] * answer[c, g]
                 scores[i, g] = weight * (a_u * eu + a_v * ev)

@@ -30,27 +30,34 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import inlined, kernel
 
 _SERIES_LIMIT = 1.0
+_SERIES_TERMS = 13
+_PHI_4 = tuple(1 / math.factorial(2 * n + 4) for n in range(_SERIES_TERMS))
+_PHI_5 = tuple(1 / math.factorial(2 * n + 5) for n in range(_SERIES_TERMS))
 # (1 - (theta/2) cot(theta/2)) / x = sum_n B_2n (-x)^(n-1) / (2n)!, n = 1 .. 8 (Bernoulli numbers).
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _COT_SERIES = tuple(b / math.factorial(2 * n) for n, b in enumerate(_BERNOULLI, start=1))
+
+
+@inlined
+def phi_series(x):
+    """phi_1 .. phi_5 of x = theta^2 without a branch; to rounding for theta up to pi, which no logarithm exceeds."""
+    phi_4, phi_5 = 0.0, 0.0
+    for n in range(_SERIES_TERMS - 1, -1, -1):
+        phi_4 = _PHI_4[n] - x * phi_4
+        phi_5 = _PHI_5[n] - x * phi_5
+    phi_3 = 1 / 6.0 - x * phi_5
+    phi_2 = 0.5 - x * phi_4
+    return 1.0 - x * phi_3, phi_2, phi_3, phi_4, phi_5
 
 
 @kernel
 def phi_functions(x):
     """phi_1 .. phi_5 of x = theta^2."""
     if x < _SERIES_LIMIT:
-        y = -x
-        phi_4 = 1 / 24 + y * (1 / 720 + y * (1 / 40320 + y * (1 / 3628800 + y * (
-            1 / 479001600 + y * (1 / 87178291200 + y / 20922789888000)))))  # fmt: skip
-        phi_5 = 1 / 120 + y * (1 / 5040 + y * (1 / 362880 + y * (1 / 39916800 + y * (
-            1 / 6227020800 + y * (1 / 1307674368000 + y / 355687428096000)))))  # fmt: skip
-        phi_3 = 1 / 6.0 - x * phi_5
-        phi_2 = 0.5 - x * phi_4
-        phi_1 = 1.0 - x * phi_3
-        return phi_1, phi_2, phi_3, phi_4, phi_5
+        return phi_series(x)
     theta = math.sqrt(x)
     phi_1 = math.sin(theta) / theta
     half = math.sin(0.5 * theta)

@@ -1,4 +1,4 @@
-"""Normal equations with the points eliminated, accumulated point by point.
+"""Normal equations with the points eliminated.
 
 With pose steps d, global steps g (lens and readout) and point steps p, one point contributes
 
@@ -10,17 +10,16 @@ With pose steps d, global steps g (lens and readout) and point steps p, one poin
     p = -L^-T (z + Y d + F g)
 
 U is nonzero between poses that one residual shares, Y^T Y between poses that see the point. For a video both lie in
-a band along the diagonal. No Jacobian is kept: the residuals of one point are linearised into a small scratch,
-added, and forgotten. U, E, C and b gather in one small matrix for each interval of the spline, whose fixed size the
-compiler unrolls, and are spread over S, border and gradient at the end. What stays per point is Y, F, L and z, for the
-way back.
+a band along the diagonal. No Jacobian is kept: residuals are linearised in batches that begin at the same pose, added,
+and forgotten. U, E, C and b are the product of a batch's rows with themselves; they gather in one small matrix for each
+first pose and are spread over S, border and gradient at the end. W, G, V and b_p gather per point, and become Y, F, L
+and z in place, for the way back.
 
-Work once per problem: none. Once per linearisation: `support`. Once per damping value: `accumulate`,
-`back_substitute`; `cost` once per trial. Each runs on a range of points and releases the GIL; a chunk adds to its
-own copy of the system.
+Work once per problem: none. Once per linearisation: `find_support`, `accumulate`, `back_substitute`. The last two run
+on a range of points and release the GIL; a chunk fills its own copy of the system.
 
-Storage of the symmetric S: `band` keeps row r as band[r, c - r] for c >= r (the transpose is LAPACK's lower band),
-`blocks` keeps 6x6 blocks of the upper triangle in compressed rows, for tracks that close loops.
+Storage of the symmetric S, upper triangle: `band` keeps the six rows of pose k as band[k, :, c - 6 k] for columns
+c >= 6 k, `blocks` keeps 6x6 blocks in compressed rows, for tracks that close loops.
 """
 
 import math
@@ -28,23 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
-from rssc.kernels.residuals import (
-    GLOBAL_COUNT,
-    MAX_POSES,
-    linearise,
-    make_block,
-    rectified_first_pose,
-    rectified_target,
-    residual,
-    spline_first_pose,
-    spline_target,
-)
+from rssc.kernels.batch import GLOBAL_COUNT, LAST, MAX_POSES, POSE_COLUMNS, make_batch
+from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.queue import BLOCK, enqueue, fill
+from rssc.kernels.residuals import linearise, pose_count, rectified_first_pose, spline_first_pose
 from rssc.kernels.robust import loss
-
-# Columns of the small matrices: four poses, lens and readout, and last the residual.
-POSE_COLUMNS = 6 * MAX_POSES
-LAST = POSE_COLUMNS + GLOBAL_COUNT
 
 
 class Support(NamedTuple):
@@ -57,11 +44,10 @@ class Support(NamedTuple):
 class Reduced(NamedTuple):
     """One chunk's share of the reduced system. Either `band` or `blocks` is used, the other is empty."""
 
-    band: np.ndarray  # (6 n, width)
+    band: np.ndarray  # (n, 6, width)
     blocks: np.ndarray  # (nonzero blocks, 6, 6)
     block_offsets: np.ndarray  # (n + 1,)
     block_columns: np.ndarray  # (nonzero blocks,)
-    intervals: np.ndarray  # (n, 33, 34) normal matrix and gradient of the residuals that begin at each pose
     border: np.ndarray  # (9, 6 n), transposed so that inner loops run along it
     corner: np.ndarray  # (9, 9)
     rhs_pose: np.ndarray  # (6 n,)
@@ -69,6 +55,7 @@ class Reduced(NamedTuple):
     gradient_pose: np.ndarray  # (6 n,) before the elimination
     gradient_global: np.ndarray  # (9,)
     diagonal_pose: np.ndarray  # (6 n,) of U
+    intervals: np.ndarray  # (n, 34, 34) normal matrix of the rows that begin at each pose, not yet spread
     totals: np.ndarray  # (2,) cost, largest point gradient
 
 
@@ -83,44 +70,47 @@ class Elimination(NamedTuple):
 
 
 @kernel
-def support_bounds(state, spline, rectified, low, high):
-    """First and last pose of every point, written to low and high (p,)."""
-    for p in range(len(low)):
-        a, b = len(state.poses), -1
+def clear(reduced):
+    """Sets a chunk's share to zero."""
+    reduced.band[:] = 0.0
+    reduced.blocks[:] = 0.0
+    reduced.intervals[:] = 0.0
+    reduced.border[:] = 0.0
+    reduced.corner[:] = 0.0
+    reduced.rhs_pose[:] = 0.0
+    reduced.rhs_global[:] = 0.0
+    reduced.gradient_pose[:] = 0.0
+    reduced.gradient_global[:] = 0.0
+    reduced.diagonal_pose[:] = 0.0
+    reduced.totals[:] = 0.0
+
+
+@kernel
+def find_support(state, spline, rectified, offsets, poses, spans):
+    """Writes the poses that each point touches, and over how many poses (p,) they are spread."""
+    touched = np.zeros(len(state.poses), dtype=np.bool_)
+    at = 0
+    for p in range(len(spans)):
+        low, high = len(state.poses), -1
         for i in range(spline.offsets[p], spline.offsets[p + 1]):
             k, _ = spline_first_pose(state, spline, i)
-            a, b = min(a, k), max(b, k + 3)
+            low, high = min(low, k), max(high, k + MAX_POSES - 1)
+            for m in range(k, k + MAX_POSES):
+                touched[m] = True
         for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
             k, _ = rectified_first_pose(state, rectified, i)
-            a, b = min(a, k), max(b, k if rectified.poses[i] >= 0 else k + 3)
-        low[p], high[p] = a, b
-
-
-@kernel
-def touched_poses(state, spline, rectified, p, touched):
-    """Marks in touched (n,) the poses that residuals of point p depend on."""
-    for i in range(spline.offsets[p], spline.offsets[p + 1]):
-        k, _ = spline_first_pose(state, spline, i)
-        touched[k : k + 4] = True
-    for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-        k, _ = rectified_first_pose(state, rectified, i)
-        touched[k : k + (1 if rectified.poses[i] >= 0 else 4)] = True
-
-
-@kernel
-def exact_support(state, spline, rectified, low, high, offsets, poses):
-    """Fills `offsets`, and `poses` unless it is empty, with exactly the poses that each point touches."""
-    touched = np.zeros(len(state.poses), dtype=np.bool_)
-    for p in range(len(low)):
-        touched_poses(state, spline, rectified, p, touched)
-        at = offsets[p]
-        for k in range(low[p], high[p] + 1):
+            last = k if rectified.poses[i] >= 0 else k + MAX_POSES - 1
+            low, high = min(low, k), max(high, last)
+            for m in range(k, last + 1):
+                touched[m] = True
+        offsets[p] = at
+        spans[p] = max(high - low + 1, 0)
+        for k in range(low, high + 1):
             if touched[k]:
-                if len(poses) > 0:
-                    poses[at] = k
+                poses[at] = k
                 at += 1
                 touched[k] = False
-        offsets[p + 1] = at
+    offsets[len(spans)] = at
 
 
 @kernel
@@ -135,77 +125,113 @@ def _find(values, begin, end, value):
 
 
 @kernel
-def _subtract_outer(reduced, poses, y):
-    """S -= Y^T Y, with Y (3, 6 m) over the poses of one point."""
-    size = y.shape[1]
-    if len(reduced.band) > 0:
-        first = 6 * poses[0]
-        # Two rows at a time halve the loads of Y; the odd triangle entry is done by hand.
-        for a in range(0, size, 2):
-            x0, x1, x2 = y[0, a], y[1, a], y[2, a]
-            z0, z1, z2 = y[0, a + 1], y[1, a + 1], y[2, a + 1]
-            reduced.band[first + a, 0] -= x0 * x0 + x1 * x1 + x2 * x2
-            upper = reduced.band[first + a, 1 : size - a]
-            lower = reduced.band[first + a + 1, : size - a - 1]
-            c0, c1, c2 = y[0, a + 1 :], y[1, a + 1 :], y[2, a + 1 :]
-            for b in range(size - a - 1):
-                d0, d1, d2 = c0[b], c1[b], c2[b]
-                upper[b] -= x0 * d0 + x1 * d1 + x2 * d2
-                lower[b] -= z0 * d0 + z1 * d1 + z2 * d2
-        return
-    for m in range(len(poses)):
-        at = reduced.block_offsets[poses[m]]
-        for n in range(m, len(poses)):
-            while reduced.block_columns[at] < poses[n]:
-                at += 1
-            block = reduced.blocks[at]
+def add_blocks(reduced, rows, columns, values):
+    """S += values (m, 6, 6) between the poses rows[i] <= columns[i]."""
+    band, blocks = reduced.band, reduced.blocks
+    offsets, block_columns = reduced.block_offsets, reduced.block_columns
+    for i in range(len(rows)):
+        row, column = rows[i], columns[i]
+        if len(band) > 0:
             for a in range(6):
-                y0, y1, y2 = y[0, 6 * m + a], y[1, 6 * m + a], y[2, 6 * m + a]
                 for b in range(6):
-                    block[a, b] -= y0 * y[0, 6 * n + b] + y1 * y[1, 6 * n + b] + y2 * y[2, 6 * n + b]
+                    band[row, a, 6 * (column - row) + b] += values[i, a, b]
+        else:
+            at = _find(block_columns, offsets[row], offsets[row + 1], column)
+            for a in range(6):
+                for b in range(6):
+                    blocks[at, a, b] += values[i, a, b]
+
+
+@inlined
+def _end_of_run(poses, begin):
+    """End of the run of consecutive poses that begins at `begin`."""
+    end = begin + 1
+    while end < len(poses) and poses[end] == poses[end - 1] + 1:
+        end += 1
+    return end
+
+
+@inlined
+def _subtract_rows(target, k, at, y, m, begin, end):
+    """target[k, :, at:] -= Y_m^T Y over the columns [begin, end) of Y. All six rows in one loop, to read Y once."""
+    i = 6 * m
+    a0, a1, a2, a3, a4, a5 = y[0, i], y[0, i + 1], y[0, i + 2], y[0, i + 3], y[0, i + 4], y[0, i + 5]
+    b0, b1, b2, b3, b4, b5 = y[1, i], y[1, i + 1], y[1, i + 2], y[1, i + 3], y[1, i + 4], y[1, i + 5]
+    c0, c1, c2, c3, c4, c5 = y[2, i], y[2, i + 1], y[2, i + 2], y[2, i + 3], y[2, i + 4], y[2, i + 5]
+    r0, r1, r2 = target[k, 0, at:], target[k, 1, at:], target[k, 2, at:]
+    r3, r4, r5 = target[k, 3, at:], target[k, 4, at:], target[k, 5, at:]
+    ya, yb, yc = y[0, begin:end], y[1, begin:end], y[2, begin:end]
+    for j in range(end - begin):
+        a, b, c = ya[j], yb[j], yc[j]
+        r0[j] -= a0 * a + b0 * b + c0 * c
+        r1[j] -= a1 * a + b1 * b + c1 * c
+        r2[j] -= a2 * a + b2 * b + c2 * c
+        r3[j] -= a3 * a + b3 * b + c3 * c
+        r4[j] -= a4 * a + b4 * b + c4 * c
+        r5[j] -= a5 * a + b5 * b + c5 * c
 
 
 @kernel
-def _subtract_border(reduced, poses, y, g, z):
-    """border -= G^T Y and rhs -= Y^T z, run of consecutive poses by run."""
+def _subtract_from_band(band, poses, y):
+    """S -= Y^T Y, with Y (3, 6 m) over the poses of one point."""
     begin = 0
     while begin < len(poses):
-        end = begin + 1
-        while end < len(poses) and poses[end] == poses[end - 1] + 1:
-            end += 1
-        size = 6 * (end - begin)
-        at = 6 * poses[begin]
-        c0, c1, c2 = y[0, 6 * begin :], y[1, 6 * begin :], y[2, 6 * begin :]
-        rhs = reduced.rhs_pose[at : at + size]
-        z0, z1, z2 = z[0], z[1], z[2]
-        for a in range(size):
-            rhs[a] -= z0 * c0[a] + z1 * c1[a] + z2 * c2[a]
-        for b in range(GLOBAL_COUNT):
-            g0, g1, g2 = g[0, b], g[1, b], g[2, b]
-            border = reduced.border[b, at : at + size]
-            for a in range(size):
-                border[a] -= g0 * c0[a] + g1 * c1[a] + g2 * c2[a]
+        end = _end_of_run(poses, begin)
+        for m in range(end):
+            first = max(m, begin)
+            _subtract_rows(band, poses[m], 6 * (poses[first] - poses[m]), y, m, 6 * first, 6 * end)
         begin = end
 
 
 @kernel
-def _factor(v, damping, out):
-    """Cholesky factor of V + damping diag(V); False where V carries no information."""
+def _subtract_from_blocks(blocks, offsets, columns, poses, y):
+    """The same for sparse blocks."""
+    for m in range(len(poses)):
+        at = offsets[poses[m]]
+        for n in range(m, len(poses)):
+            while columns[at] < poses[n]:
+                at += 1
+            _subtract_rows(blocks, at, 0, y, m, 6 * n, 6 * n + 6)
+
+
+@kernel
+def _subtract_border(border, rhs, poses, y, f, z):
+    """border -= F^T Y and rhs -= Y^T z, run of consecutive poses by run."""
+    begin = 0
+    while begin < len(poses):
+        end = _end_of_run(poses, begin)
+        at, size = 6 * poses[begin], 6 * (end - begin)
+        ya, yb, yc = y[0, 6 * begin :], y[1, 6 * begin :], y[2, 6 * begin :]
+        z0, z1, z2 = z[0], z[1], z[2]
+        row = rhs[at : at + size]
+        for a in range(size):
+            row[a] -= z0 * ya[a] + z1 * yb[a] + z2 * yc[a]
+        for b in range(GLOBAL_COUNT):
+            f0, f1, f2 = f[0, b], f[1, b], f[2, b]
+            row = border[b, at : at + size]
+            for a in range(size):
+                row[a] -= f0 * ya[a] + f1 * yb[a] + f2 * yc[a]
+        begin = end
+
+
+@kernel
+def _factor(v, damping):
+    """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information."""
     scale = 1.0 + damping
-    v00, v11, v22 = v[0, 0] * scale, v[1, 1] * scale, v[2, 2] * scale
+    v00, v11, v22 = v[0] * scale, v[2] * scale, v[5] * scale
     if not v00 > 0.0:
         return False
     l00 = math.sqrt(v00)
-    l10, l20 = v[1, 0] / l00, v[2, 0] / l00
+    l10, l20 = v[1] / l00, v[3] / l00
     pivot = v11 - l10 * l10
     if not pivot > 1e-14 * v11:
         return False
     l11 = math.sqrt(pivot)
-    l21 = (v[2, 1] - l20 * l10) / l11
+    l21 = (v[4] - l20 * l10) / l11
     pivot = v22 - l20 * l20 - l21 * l21
     if not pivot > 1e-14 * v22:
         return False
-    out[0], out[1], out[2], out[3], out[4], out[5] = l00, l10, l11, l20, l21, math.sqrt(pivot)
+    v[0], v[1], v[2], v[3], v[4], v[5] = l00, l10, l11, l20, l21, math.sqrt(pivot)
     return True
 
 
@@ -221,118 +247,137 @@ def _forward(factor, rows):
 
 
 @kernel
-def accumulate(state, spline, rectified, support, loss_kind, loss_scale, damping, begin, end, reduced, elimination):
-    """Adds the points [begin, end) to `reduced` and fills their part of `elimination`."""
-    block = make_block()
-    v = np.zeros((3, 3))
-    b_point = np.zeros(3)
-    g = np.zeros((3, GLOBAL_COUNT))
-    row = np.zeros((2, LAST + 1))
-    share = np.zeros((3, LAST + 1))
+def _weigh(loss_kind, loss_scale, count, batch):
+    """Multiplies the rows of a batch by the root of their weights; returns the cost."""
+    rows, d_point, weights, importances = batch.rows, batch.d_point, batch.weights, batch.importances
     cost = 0.0
-    steepest = 0.0
-    for p in range(begin, end):
-        point = state.points[p]
-        poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
-        w = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
-        w[:] = 0.0
-        v[:] = 0.0
-        g[:] = 0.0
-        b_point[:] = 0.0
-        spline_count = spline.offsets[p + 1] - spline.offsets[p]
-        rectified_count = rectified.offsets[p + 1] - rectified.offsets[p]
-        for n in range(spline_count + rectified_count):
-            if n < spline_count:
-                i = spline.offsets[p] + n
-                target = spline_target(state, spline, i)
-                weight, importance = spline.weights[i], 1.0
-            else:
-                i = rectified.offsets[p] + n - spline_count
-                target = rectified_target(state, rectified, i)
-                weight, importance = rectified.weights[i], rectified.importance
-            eu, ev = linearise(state, target, point, block)
-            k, count = target[0], 1 if target[2] else MAX_POSES
-            weight *= weight
-            value, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
-            cost += importance * value
-            weight *= importance * slope
-            d_point = block.d_point
-            size = 6 * count
-            for a in range(size):
-                row[0, a], row[1, a] = block.d_pose[0, a], block.d_pose[1, a]
-            for a in range(GLOBAL_COUNT):
-                row[0, POSE_COLUMNS + a], row[1, POSE_COLUMNS + a] = block.d_global[0, a], block.d_global[1, a]
-            row[0, LAST], row[1, LAST] = eu, ev
-            gram = reduced.intervals[k]
-            for a in range(LAST):
-                x, y = weight * row[0, a], weight * row[1, a]
-                for b in range(LAST + 1):
-                    gram[a, b] += x * row[0, b] + y * row[1, b]
+    for i in range(count):
+        weight = weights[i] * weights[i]
+        eu, ev = rows[2 * i, LAST], rows[2 * i + 1, LAST]
+        value, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
+        cost += importances[i] * value
+        root = math.sqrt(weight * importances[i] * slope)
+        for row in range(2 * i, 2 * i + 2):
+            for a in range(LAST + 1):
+                rows[row, a] *= root
             for a in range(3):
-                x, y = weight * d_point[0, a], weight * d_point[1, a]
-                for b in range(LAST + 1):
-                    share[a, b] = x * row[0, b] + y * row[1, b]
-                for b in range(a + 1):
-                    v[a, b] += x * d_point[0, b] + y * d_point[1, b]
-            local = 6 * _find(poses, 0, len(poses), k)
-            for a in range(3):
-                target = w[a, local : local + size]
-                for b in range(size):
-                    target[b] += share[a, b]
-                for b in range(GLOBAL_COUNT):
-                    g[a, b] += share[a, POSE_COLUMNS + b]
-                b_point[a] += share[a, LAST]
-        factor = elimination.factor[p]
-        z = elimination.z[p]
-        if not elimination.free[p] or not _factor(v, damping, factor):
-            factor[:] = 0.0
-            continue
-        for a in range(3):
-            steepest = max(steepest, abs(b_point[a]))
-        z[0] = b_point[0] / factor[0]
-        z[1] = (b_point[1] - factor[1] * z[0]) / factor[2]
-        z[2] = (b_point[2] - factor[3] * z[0] - factor[4] * z[1]) / factor[5]
-        _forward(factor, w)
-        _forward(factor, g)
-        _subtract_outer(reduced, poses, w)
-        _subtract_border(reduced, poses, w, g, z)
-        for a in range(GLOBAL_COUNT):
-            y0, y1, y2 = g[0, a], g[1, a], g[2, a]
-            reduced.rhs_global[a] -= y0 * z[0] + y1 * z[1] + y2 * z[2]
-            for b in range(GLOBAL_COUNT):
-                reduced.corner[a, b] -= y0 * g[0, b] + y1 * g[1, b] + y2 * g[2, b]
-        elimination.coupling_global[p] = g
-    reduced.totals[0] += cost
-    reduced.totals[1] = max(reduced.totals[1], steepest)
+                d_point[row, a] *= root
+    return cost
 
 
 @kernel
-def spread_intervals(reduced, pose_count):
-    """Adds the gathered intervals, which span `pose_count` poses each, to the system."""
-    size = 6 * pose_count
-    for k in range(len(reduced.intervals) - pose_count + 1):
-        gram = reduced.intervals[k]
+def _gather(support, k, size, count, batch, elimination):
+    """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
+    rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
+    w, g, b, v = elimination.coupling, elimination.coupling_global, elimination.z, elimination.factor
+    for i in range(count):
+        p, upper, lower = owners[i], rows[2 * i], rows[2 * i + 1]
+        x0, x1, x2 = d_point[2 * i, 0], d_point[2 * i, 1], d_point[2 * i, 2]
+        y0, y1, y2 = d_point[2 * i + 1, 0], d_point[2 * i + 1, 1], d_point[2 * i + 1, 2]
+        begin, end = offsets[p], offsets[p + 1]
+        length = 6 * (end - begin)
+        at = 18 * begin + 6 * (_find(poses, begin, end, k) - begin)
+        w0, w1, w2 = w[at : at + size], w[at + length :], w[at + 2 * length :]
+        for c in range(size):
+            x, y = upper[c], lower[c]
+            w0[c] += x0 * x + y0 * y
+            w1[c] += x1 * x + y1 * y
+            w2[c] += x2 * x + y2 * y
+        for c in range(GLOBAL_COUNT):
+            x, y = upper[POSE_COLUMNS + c], lower[POSE_COLUMNS + c]
+            g[p, 0, c] += x0 * x + y0 * y
+            g[p, 1, c] += x1 * x + y1 * y
+            g[p, 2, c] += x2 * x + y2 * y
+        x, y = upper[LAST], lower[LAST]
+        b[p, 0] += x0 * x + y0 * y
+        b[p, 1] += x1 * x + y1 * y
+        b[p, 2] += x2 * x + y2 * y
+        v[p, 0] += x0 * x0 + y0 * y0
+        v[p, 1] += x1 * x0 + y1 * y0
+        v[p, 2] += x1 * x1 + y1 * y1
+        v[p, 3] += x2 * x0 + y2 * y0
+        v[p, 4] += x2 * x1 + y2 * y1
+        v[p, 5] += x2 * x2 + y2 * y2
+
+
+@kernel
+def _eliminate(support, p, damping, reduced, elimination):
+    """Turns V, b, G and W of a point into L, z, F and Y, and takes its share from the system."""
+    poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
+    y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
+    f, z, factor = elimination.coupling_global[p], elimination.z[p], elimination.factor[p]
+    steepest = max(abs(z[0]), abs(z[1]), abs(z[2]))
+    if not elimination.free[p] or not _factor(factor, damping):
+        factor[:] = 0.0
+        return
+    reduced.totals[1] = max(reduced.totals[1], steepest)
+    _forward(factor, z.reshape(3, 1))
+    _forward(factor, f)
+    _forward(factor, y)
+    if len(reduced.band) > 0:
+        _subtract_from_band(reduced.band, poses, y)
+    else:
+        _subtract_from_blocks(reduced.blocks, reduced.block_offsets, reduced.block_columns, poses, y)
+    _subtract_border(reduced.border, reduced.rhs_pose, poses, y, f, z)
+    for a in range(GLOBAL_COUNT):
+        f0, f1, f2 = f[0, a], f[1, a], f[2, a]
+        reduced.rhs_global[a] -= f0 * z[0] + f1 * z[1] + f2 * z[2]
+        for b in range(GLOBAL_COUNT):
+            reduced.corner[a, b] -= f0 * f[0, b] + f1 * f[1, b] + f2 * f[2, b]
+
+
+@kernel
+def accumulate(
+    state, spline, rectified, support, order, loss_kind, loss_scale, damping, begin, end, reduced, elimination
+):
+    """Adds the points order[begin:end] to `reduced`, which is zero, and fills their part of `elimination`."""
+    batch = make_batch()
+    gram = np.empty((LAST + 1, LAST + 1))
+    rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
+    cost = 0.0
+    for first in range(begin, end, BLOCK):
+        points = order[first : min(first + BLOCK, end)]
+        for p in points:
+            elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]] = 0.0
+        queue = enqueue(state, spline, rectified, points)
+        heads = queue.heads
+        for k in range(queue.low, queue.high + 1):
+            while heads[k] >= 0:
+                count = fill(state, spline, rectified, queue, k, batch)
+                linearise(state, k, count, batch)
+                cost += _weigh(loss_kind, loss_scale, count, batch)
+                used = rows[: 2 * count]
+                np.dot(used.T, used, gram)
+                for a in range(LAST + 1):
+                    for b in range(LAST + 1):
+                        intervals[k, a, b] += gram[a, b]
+                _gather(support, k, size, count, batch, elimination)
+        for p in points:
+            _eliminate(support, p, damping, reduced, elimination)
+    reduced.totals[0] = cost
+    _spread_intervals(reduced, pose_count(state))
+
+
+@kernel
+def _spread_intervals(reduced, poses):
+    """Adds the gathered intervals, which span `poses` poses each, to the system."""
+    intervals, corner, border = reduced.intervals, reduced.corner, reduced.border
+    gradient_global, gradient_pose, diagonal = reduced.gradient_global, reduced.gradient_pose, reduced.diagonal_pose
+    for k in range(len(intervals) - poses + 1):
         for a in range(GLOBAL_COUNT):
-            reduced.gradient_global[a] += gram[POSE_COLUMNS + a, LAST]
+            gradient_global[a] += intervals[k, POSE_COLUMNS + a, LAST]
             for b in range(GLOBAL_COUNT):
-                reduced.corner[a, b] += gram[POSE_COLUMNS + a, POSE_COLUMNS + b]
-        for a in range(size):
+                corner[a, b] += intervals[k, POSE_COLUMNS + a, POSE_COLUMNS + b]
+        for a in range(6 * poses):
             at = 6 * k + a
-            reduced.diagonal_pose[at] += gram[a, a]
-            reduced.gradient_pose[at] += gram[a, LAST]
+            diagonal[at] += intervals[k, a, a]
+            gradient_pose[at] += intervals[k, a, LAST]
             for b in range(GLOBAL_COUNT):
-                reduced.border[b, at] += gram[a, POSE_COLUMNS + b]
-            if len(reduced.band) > 0:
-                for b in range(a, size):
-                    reduced.band[at, b - a] += gram[a, b]
-        if len(reduced.band) == 0:
-            for m in range(pose_count):
-                at, end = reduced.block_offsets[k + m], reduced.block_offsets[k + m + 1]
-                for n in range(m, pose_count):
-                    block = reduced.blocks[_find(reduced.block_columns, at, end, k + n)]
-                    for a in range(6):
-                        for b in range(6):
-                            block[a, b] += gram[6 * m + a, 6 * n + b]
+                border[b, at] += intervals[k, a, POSE_COLUMNS + b]
+    first = np.arange(len(intervals) - poses + 1)
+    for m in range(poses):
+        for n in range(m, poses):
+            add_blocks(reduced, first + m, first + n, intervals[:, 6 * m : 6 * m + 6, 6 * n : 6 * n + 6])
 
 
 @kernel
@@ -373,52 +418,3 @@ def back_substitute(support, elimination, damping, step_pose, step_global, begin
         b2 = factor[3] * z[0] + factor[4] * z[1] + factor[5] * z[2]
         predicted += step[0] * (d0 * step[0] - b0) + step[1] * (d1 * step[1] - b1) + step[2] * (d2 * step[2] - b2)
     return predicted
-
-
-@kernel
-def _point_cost(state, spline, rectified, loss_kind, loss_scale, p, point, block):
-    cost = 0.0
-    spline_count = spline.offsets[p + 1] - spline.offsets[p]
-    for n in range(spline_count + rectified.offsets[p + 1] - rectified.offsets[p]):
-        if n < spline_count:
-            i = spline.offsets[p] + n
-            target, weight, importance = spline_target(state, spline, i), spline.weights[i], 1.0
-        else:
-            i = rectified.offsets[p] + n - spline_count
-            target, weight = rectified_target(state, rectified, i), rectified.weights[i]
-            importance = rectified.importance
-        eu, ev = residual(state, target, point, block)
-        value, _ = loss(loss_kind, loss_scale, weight * weight * (eu * eu + ev * ev))
-        cost += importance * value
-    return cost
-
-
-@kernel
-def trial_cost(state, spline, rectified, loss_kind, loss_scale, previous, begin, end):
-    """Cost of the points [begin, end) of a trial state.
-
-    A point that the step moved behind a camera goes back to its `previous` place, so that one far point cannot hold
-    up all others; the trial is then judged as it is.
-    """
-    block = make_block()
-    total = 0.0
-    for p in range(begin, end):
-        cost = _point_cost(state, spline, rectified, loss_kind, loss_scale, p, state.points[p], block)
-        if math.isnan(cost):
-            state.points[p] = previous[p]
-            cost = _point_cost(state, spline, rectified, loss_kind, loss_scale, p, state.points[p], block)
-        total += cost
-    return total
-
-
-@kernel
-def residuals_of(state, spline, rectified, begin, end, out_spline, out_rectified):
-    """Unweighted residuals (m, 2) of both tables, in pixels."""
-    block = make_block()
-    for p in range(begin, end):
-        point = state.points[p]
-        for i in range(spline.offsets[p], spline.offsets[p + 1]):
-            out_spline[i, 0], out_spline[i, 1] = residual(state, spline_target(state, spline, i), point, block)
-        for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-            eu, ev = residual(state, rectified_target(state, rectified, i), point, block)
-            out_rectified[i, 0], out_rectified[i, 1] = eu, ev

@@ -7,24 +7,42 @@ rho is the row fraction of the observation on the sensor, T the spline; T_ref is
 or the spline at the reference time (dp), and m_ref the interpolated observation at the reference time. Residuals
 are projection minus measurement; the paper writes the opposite and differentiates inconsistently.
 
-A residual depends on consecutive poses: four controls of the spline, or one free pose.
+A residual depends on consecutive poses: four controls of the spline, or one free pose. Residuals that begin at the
+same pose are evaluated together (see `batch`).
 
-Inner loops index arrays element by element instead of taking row views: a view counts references, and the threads
-would fight over the counters of the shared arrays.
+Inner loops index arrays element by element, and take arrays out of their tuples beforehand: a view counts references,
+and so does a field, and the threads would fight over the counters of the shared arrays.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from rssc.kernels.batch import (
+    CAMERA_POINT,
+    D_CAMERA_POINT,
+    D_PIXEL,
+    D_PLACE,
+    D_POINT,
+    D_POSE,
+    GLOBAL_COUNT,
+    LANES,
+    LAST,
+    MAX_POSES,
+    PIXEL,
+    PLACE,
+    POINT,
+    POSE_COLUMNS,
+    SHARE,
+    load_3,
+    store_3,
+)
 from rssc.kernels.interpolation import hermite, quadratic
 from rssc.kernels.jit import inlined, kernel
-from rssc.kernels.lens import PARAMETER_COUNT, project, project_with_jacobian
-from rssc.kernels.spline import SCRATCH, camera_point, locate, pose_rows
+from rssc.kernels.lens import project, project_with_jacobian
+from rssc.kernels.spline import camera_points, locate, pose_rows
 
-GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
-READOUT = PARAMETER_COUNT
-MAX_POSES = 4
+READOUT = GLOBAL_COUNT - 1
 
 
 class State(NamedTuple):
@@ -64,21 +82,10 @@ class RectifiedTable(NamedTuple):
     importance: float  # lambda, a factor on the squares
 
 
-class Block(NamedTuple):
-    """Jacobian of one residual: which poses it depends on, and the derivatives."""
-
-    d_pose: np.ndarray  # (2, 24)
-    d_point: np.ndarray  # (2, 3)
-    d_global: np.ndarray  # (2, 9)
-    d_camera_point: np.ndarray  # (2, 3) scratch
-    scratch: np.ndarray  # (3, SCRATCH)
-
-
-@kernel
-def make_block():
-    return Block(
-        np.zeros((2, 24)), np.zeros((2, 3)), np.zeros((2, GLOBAL_COUNT)), np.zeros((2, 3)), np.zeros((3, SCRATCH))
-    )
+@inlined
+def pose_count(state):
+    """How many consecutive poses a residual depends on."""
+    return MAX_POSES if state.spacing > 0.0 else 1
 
 
 @inlined
@@ -106,25 +113,11 @@ def reference_pixel(state, table, i):
 
 
 @inlined
-def _seen_from(state, k, s, free, point, block):
-    """The point in camera coordinates, from a free pose or from the spline."""
-    x, y, z = point[0], point[1], point[2]
-    if not free:
-        return camera_point(state.poses, state.increments, k, s, x, y, z, block.scratch)
-    poses = state.poses
-    return (
-        poses[k, 0, 0] * x + poses[k, 0, 1] * y + poses[k, 0, 2] * z + poses[k, 0, 3],
-        poses[k, 1, 0] * x + poses[k, 1, 1] * y + poses[k, 1, 2] * z + poses[k, 1, 3],
-        poses[k, 2, 0] * x + poses[k, 2, 1] * y + poses[k, 2, 2] * z + poses[k, 2, 3],
-    )
-
-
-@inlined
 def spline_target(state, table, i):
-    """What residual i of the spline table compares: first pose, place on the interval, whether that pose is free, how
-    the reading time moves with gamma, the measured pixel and how that moves with gamma."""
+    """What residual i of the spline table compares: first pose, place on the interval, how the reading time moves with
+    gamma, the measured pixel and how that moves with gamma."""
     k, s = spline_first_pose(state, table, i)
-    return k, s, False, table.fractions[i], table.pixels[i, 0], table.pixels[i, 1], 0.0, 0.0
+    return k, s, table.fractions[i], table.pixels[i, 0], table.pixels[i, 1], 0.0, 0.0
 
 
 @inlined
@@ -132,41 +125,95 @@ def rectified_target(state, table, i):
     """Like `spline_target`, for the rectified table."""
     k, s = rectified_first_pose(state, table, i)
     u, v, du, dv = reference_pixel(state, table, i)
-    return k, s, table.poses[i] >= 0, table.reference_share, u, v, du, dv
+    return k, s, table.reference_share, u, v, du, dv
 
 
 @inlined
-def residual(state, target, point, block):
-    """Projection minus target (eu, ev); NaN where the lens does not see the point."""
-    k, s, free, _, u, v, _, _ = target
-    px, py, pz = _seen_from(state, k, s, free, point, block)
-    projected_u, projected_v = project(state.lens_model, state.parameters, px, py, pz)
-    return projected_u - u, projected_v - v
+def place(lanes, lane, target, point):
+    """Puts a residual into a lane of a batch; all of a batch have the same first pose."""
+    store_3(lanes, POINT + lane, point)
+    lanes[PLACE + lane], lanes[SHARE + lane] = target[1], target[2]
+    lanes[PIXEL + lane], lanes[PIXEL + LANES + lane] = target[3], target[4]
+    lanes[D_PIXEL + lane], lanes[D_PIXEL + LANES + lane] = target[5], target[6]
 
 
-@inlined
-def linearise(state, target, point, block):
-    """Residual (eu, ev), and its Jacobian in `block`."""
-    k, s, free, share, u, v, du, dv = target
-    px, py, pz = _seen_from(state, k, s, free, point, block)
-    projected_u, projected_v = project_with_jacobian(
-        state.lens_model, state.parameters, px, py, pz, block.d_camera_point, block.d_global
-    )
-    if free:
-        d_time_u, d_time_v = 0.0, 0.0
+@kernel
+def _camera_points(state, k, count, lanes):
+    """The points in camera coordinates, from the spline or from a free pose."""
+    if state.spacing > 0.0:
+        camera_points(state.poses, state.increments, k, count, lanes)
+        return
+    poses = state.poses
+    for i in range(count):
+        x, y, z = load_3(lanes, POINT + i)
+        for a in range(3):
+            lanes[CAMERA_POINT + a * LANES + i] = (
+                poses[k, a, 0] * x + poses[k, a, 1] * y + poses[k, a, 2] * z + poses[k, a, 3]
+            )
+
+
+@kernel
+def _pose_rows(state, k, count, lanes):
+    """Derivatives in poses, points and place from those in the camera points."""
+    if state.spacing > 0.0:
+        pose_rows(state.poses, state.increments, state.transports, k, count, lanes)
+        return
+    poses = state.poses
+    for i in range(count):
+        px, py, pz = load_3(lanes, CAMERA_POINT + i)
         for row in range(2):
-            j0, j1, j2 = block.d_camera_point[row, 0], block.d_camera_point[row, 1], block.d_camera_point[row, 2]
-            block.d_pose[row, 0], block.d_pose[row, 3] = py * j2 - pz * j1, j0
-            block.d_pose[row, 1], block.d_pose[row, 4] = pz * j0 - px * j2, j1
-            block.d_pose[row, 2], block.d_pose[row, 5] = px * j1 - py * j0, j2
+            j = load_3(lanes, D_CAMERA_POINT + 3 * LANES * row + i)
+            at = D_POSE + POSE_COLUMNS * LANES * row + i
+            store_3(lanes, at, (py * j[2] - pz * j[1], pz * j[0] - px * j[2], px * j[1] - py * j[0]))
+            store_3(lanes, at + 3 * LANES, j)
             for n in range(3):
-                block.d_point[row, n] = (
-                    state.poses[k, 0, n] * j0 + state.poses[k, 1, n] * j1 + state.poses[k, 2, n] * j2
+                lanes[D_POINT + (3 * row + n) * LANES + i] = (
+                    poses[k, 0, n] * j[0] + poses[k, 1, n] * j[1] + poses[k, 2, n] * j[2]
                 )
-    else:
-        d_s0, d_s1 = pose_rows(state.poses, state.increments, state.transports, k, (px, py, pz), block.d_camera_point,
-                               block.scratch, block.d_pose, block.d_point)  # fmt: skip
-        d_time_u, d_time_v = d_s0 * share / state.spacing, d_s1 * share / state.spacing
-    block.d_global[0, READOUT] = d_time_u - du
-    block.d_global[1, READOUT] = d_time_v - dv
-    return projected_u - u, projected_v - v
+
+
+@kernel
+def evaluate(state, k, count, batch):
+    """Residuals of a batch that begins at pose k, in the last column of its rows; NaN where the lens does not see the
+    point."""
+    model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
+    _camera_points(state, k, count, lanes)
+    for i in range(count):
+        px, py, pz = load_3(lanes, CAMERA_POINT + i)
+        u, v = project(model, parameters, px, py, pz)
+        rows[2 * i, LAST], rows[2 * i + 1, LAST] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
+
+
+@kernel
+def linearise(state, k, count, batch):
+    """Residuals and Jacobian of a batch that begins at pose k, in its rows and `d_point`."""
+    model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
+    d_camera_point, d_lens, d_point = batch.d_camera_point, batch.d_lens, batch.d_point
+    _camera_points(state, k, count, lanes)
+    for i in range(count):
+        px, py, pz = load_3(lanes, CAMERA_POINT + i)
+        u, v = project_with_jacobian(model, parameters, px, py, pz, d_camera_point, d_lens)
+        rows[2 * i, LAST], rows[2 * i + 1, LAST] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
+        for row in range(2):
+            for a in range(3):
+                lanes[D_CAMERA_POINT + (3 * row + a) * LANES + i] = d_camera_point[row, a]
+            for a in range(READOUT):
+                rows[2 * i + row, POSE_COLUMNS + a] = d_lens[row, a]
+    _pose_rows(state, k, count, lanes)
+    frequency = 1.0 / state.spacing if state.spacing > 0.0 else 0.0
+    for i in range(count):
+        for row in range(2):
+            for a in range(POSE_COLUMNS):
+                rows[2 * i + row, a] = lanes[D_POSE + (POSE_COLUMNS * row + a) * LANES + i]
+            for a in range(3):
+                d_point[2 * i + row, a] = lanes[D_POINT + (3 * row + a) * LANES + i]
+            d_time = lanes[D_PLACE + row * LANES + i] * frequency
+            rows[2 * i + row, POSE_COLUMNS + READOUT] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
+
+
+@inlined
+def linearise_one(state, target, point, batch):
+    """Residual (eu, ev) of one target; its Jacobian is in the first two rows of the batch."""
+    place(batch.lanes, 0, target, point)
+    linearise(state, target[0], 1, batch)
+    return batch.rows[0, LAST], batch.rows[1, LAST]

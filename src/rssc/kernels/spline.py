@@ -24,22 +24,41 @@ import math
 
 import numpy as np
 
+from rssc.kernels.batch import (
+    CAMERA_POINT,
+    D_CAMERA_POINT,
+    D_PLACE,
+    D_POINT,
+    D_POSE,
+    INCREMENT,
+    INCREMENT_SIZE,
+    LANES,
+    PLACE,
+    POINT,
+    POSE_COLUMNS,
+    load_3,
+    load_9,
+    padded,
+    store_3,
+    store_9,
+)
 from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lie import (
     adjoint,
     compose,
     inverse,
     multiply,
-    phi_functions,
+    phi_series,
     se3_exp,
     se3_left_jacobian,
     se3_left_jacobian_inverse,
     se3_log,
 )
 
-# Layout of one row of the scratch array of `camera_point`: rotation of A_m, the two blocks J and Q of Jl(B_m W_m), y_m,
+# Quantities of one increment in the scratch of a batch: rotation of A_m, the two blocks J and Q of Jl(B_m W_m), y_m,
 # B_m, B_m'.
-_J, _Q, _Y, _B, _DB, SCRATCH = 9, 18, 27, 30, 31, 32
+_R, _J, _Q, _Y, _B, _DB = 0, 9 * LANES, 18 * LANES, 27 * LANES, 30 * LANES, 31 * LANES
+_FIRST, _SECOND, _THIRD = INCREMENT, INCREMENT + INCREMENT_SIZE, INCREMENT + 2 * INCREMENT_SIZE
 
 
 @inlined
@@ -94,7 +113,7 @@ def pose(controls, w, k, s):
 def pose_with_jacobian(controls, w, k, s):
     """Pose, its (6, 24) derivative in the four controls and its (6,) derivative in s, as the formulas read.
 
-    This is the plain reference of `camera_point` and `pose_rows`.
+    This is the plain reference of `camera_points` and `pose_rows`.
     """
     b = basis(s)
     prefix = controls[k].copy()
@@ -140,54 +159,39 @@ def velocities_at(controls, start, spacing, times):
 
 
 @inlined
-def camera_point(controls, w, k, s, x, y, z, scratch):
-    """The world point (x, y, z) in camera coordinates; leaves in `scratch` (3, SCRATCH) what `pose_rows` needs."""
-    b1, b2, b3, db1, db2, db3 = basis(s)
-    scratch[0, _B], scratch[1, _B], scratch[2, _B] = b1, b2, b3
-    scratch[0, _DB], scratch[1, _DB], scratch[2, _DB] = db1, db2, db3
-    for m in range(2, -1, -1):
-        b = scratch[m, _B]
-        n = k + 1 + m
-        p0, p1, p2 = b * w[n, 0], b * w[n, 1], b * w[n, 2]
-        q0, q1, q2 = b * w[n, 3], b * w[n, 4], b * w[n, 5]
-        xx, yy, zz = p0 * p0, p1 * p1, p2 * p2
-        phi_1, phi_2, phi_3, phi_4, phi_5 = phi_functions(xx + yy + zz)
-        pxy, pxz, pyz = p0 * p1, p0 * p2, p1 * p2
-        xy, xz, yz = phi_2 * pxy, phi_2 * pxz, phi_2 * pyz
-        a0, a1, a2 = phi_1 * p0, phi_1 * p1, phi_1 * p2
-        scratch[m, 0], scratch[m, 1], scratch[m, 2] = 1.0 - phi_2 * (yy + zz), xy - a2, xz + a1
-        scratch[m, 3], scratch[m, 4], scratch[m, 5] = xy + a2, 1.0 - phi_2 * (xx + zz), yz - a0
-        scratch[m, 6], scratch[m, 7], scratch[m, 8] = xz - a1, yz + a0, 1.0 - phi_2 * (xx + yy)
-        xy, xz, yz = phi_3 * pxy, phi_3 * pxz, phi_3 * pyz
-        a0, a1, a2 = phi_2 * p0, phi_2 * p1, phi_2 * p2
-        scratch[m, _J], scratch[m, _J + 1], scratch[m, _J + 2] = 1.0 - phi_3 * (yy + zz), xy - a2, xz + a1
-        scratch[m, _J + 3], scratch[m, _J + 4], scratch[m, _J + 5] = xy + a2, 1.0 - phi_3 * (xx + zz), yz - a0
-        scratch[m, _J + 6], scratch[m, _J + 7], scratch[m, _J + 8] = xz - a1, yz + a0, 1.0 - phi_3 * (xx + yy)
-        c = p0 * q0 + p1 * q1 + p2 * q2
-        skew, square = c * (phi_3 - 2.0 * phi_4), c * (phi_4 - 3.0 * phi_5)
-        a0, a1, a2 = phi_2 * q0 - skew * p0, phi_2 * q1 - skew * p1, phi_2 * q2 - skew * p2
-        xy = phi_3 * (q0 * p1 + p0 * q1) - square * pxy
-        xz = phi_3 * (q0 * p2 + p0 * q2) - square * pxz
-        yz = phi_3 * (q1 * p2 + p1 * q2) - square * pyz
-        scratch[m, _Q] = 2.0 * phi_3 * (p0 * q0 - c) + square * (yy + zz)
-        scratch[m, _Q + 4] = 2.0 * phi_3 * (p1 * q1 - c) + square * (xx + zz)
-        scratch[m, _Q + 8] = 2.0 * phi_3 * (p2 * q2 - c) + square * (xx + yy)
-        scratch[m, _Q + 1], scratch[m, _Q + 2], scratch[m, _Q + 5] = xy - a2, xz + a1, yz - a0
-        scratch[m, _Q + 3], scratch[m, _Q + 6], scratch[m, _Q + 7] = xy + a2, xz - a1, yz + a0
-        t0 = scratch[m, _J] * q0 + scratch[m, _J + 1] * q1 + scratch[m, _J + 2] * q2
-        t1 = scratch[m, _J + 3] * q0 + scratch[m, _J + 4] * q1 + scratch[m, _J + 5] * q2
-        t2 = scratch[m, _J + 6] * q0 + scratch[m, _J + 7] * q1 + scratch[m, _J + 8] * q2
-        x, y, z = (
-            scratch[m, 0] * x + scratch[m, 1] * y + scratch[m, 2] * z + t0,
-            scratch[m, 3] * x + scratch[m, 4] * y + scratch[m, 5] * z + t1,
-            scratch[m, 6] * x + scratch[m, 7] * y + scratch[m, 8] * z + t2,
-        )
-        scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2] = x, y, z
+def _vector(values, n, first):
+    """Three values of row n as a tuple, which stays in registers."""
+    return values[n, first], values[n, first + 1], values[n, first + 2]
+
+
+@inlined
+def _matrix(values, n, first):
+    """Rows first .. first + 2 of values[n], three columns, as a tuple of rows."""
     return (
-        controls[k, 0, 0] * x + controls[k, 0, 1] * y + controls[k, 0, 2] * z + controls[k, 0, 3],
-        controls[k, 1, 0] * x + controls[k, 1, 1] * y + controls[k, 1, 2] * z + controls[k, 1, 3],
-        controls[k, 2, 0] * x + controls[k, 2, 1] * y + controls[k, 2, 2] * z + controls[k, 2, 3],
+        (values[n, first, 0], values[n, first, 1], values[n, first, 2]),
+        (values[n, first + 1, 0], values[n, first + 1, 1], values[n, first + 1, 2]),
+        (values[n, first + 2, 0], values[n, first + 2, 1], values[n, first + 2, 2]),
     )
+
+
+@inlined
+def _add(a, b):
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@inlined
+def _subtract(a, b):
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@inlined
+def _scale(factor, a):
+    return factor * a[0], factor * a[1], factor * a[2]
+
+
+@inlined
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @inlined
@@ -196,73 +200,123 @@ def _cross(a, b):
 
 
 @inlined
-def _row_times(v, scratch, m, at):
-    """Row vector times the 3x3 block of scratch row m that begins at `at`."""
+def _times(m, v):
+    """Matrix times column."""
+    return _dot(m[0], v), _dot(m[1], v), _dot(m[2], v)
+
+
+@inlined
+def _row_times(v, m):
+    """Row times matrix."""
     return (
-        v[0] * scratch[m, at] + v[1] * scratch[m, at + 3] + v[2] * scratch[m, at + 6],
-        v[0] * scratch[m, at + 1] + v[1] * scratch[m, at + 4] + v[2] * scratch[m, at + 7],
-        v[0] * scratch[m, at + 2] + v[1] * scratch[m, at + 5] + v[2] * scratch[m, at + 8],
+        v[0] * m[0][0] + v[1] * m[1][0] + v[2] * m[2][0],
+        v[0] * m[0][1] + v[1] * m[1][1] + v[2] * m[2][1],
+        v[0] * m[0][2] + v[1] * m[1][2] + v[2] * m[2][2],
     )
 
 
 @inlined
-def _row_times_block(v, blocks, n, first):
-    """Row vector times rows first .. first + 2 of blocks[n]."""
+def _polynomial(linear, square, p, pp):
+    """I + linear [p] + square [p]^2, with pp the products (xx, yy, zz, xy, xz, yz) of p."""
+    a0, a1, a2 = linear * p[0], linear * p[1], linear * p[2]
+    xy, xz, yz = square * pp[3], square * pp[4], square * pp[5]
     return (
-        v[0] * blocks[n, first, 0] + v[1] * blocks[n, first + 1, 0] + v[2] * blocks[n, first + 2, 0],
-        v[0] * blocks[n, first, 1] + v[1] * blocks[n, first + 1, 1] + v[2] * blocks[n, first + 2, 1],
-        v[0] * blocks[n, first, 2] + v[1] * blocks[n, first + 1, 2] + v[2] * blocks[n, first + 2, 2],
+        (1.0 - square * (pp[1] + pp[2]), xy - a2, xz + a1),
+        (xy + a2, 1.0 - square * (pp[0] + pp[2]), yz - a0),
+        (xz - a1, yz + a0, 1.0 - square * (pp[0] + pp[1])),
     )
 
 
 @inlined
-def _through_increment(g, w, transport, n, m, scratch):
+def _move(b, rotation, translation, y, lanes, at):
+    """Moves the point y by A = exp(b W); leaves what `_through_increment` needs at `at`."""
+    p, q = _scale(b, rotation), _scale(b, translation)
+    pp = (p[0] * p[0], p[1] * p[1], p[2] * p[2], p[0] * p[1], p[0] * p[2], p[1] * p[2])
+    phi_1, phi_2, phi_3, phi_4, phi_5 = phi_series(pp[0] + pp[1] + pp[2])
+    r = _polynomial(phi_1, phi_2, p, pp)
+    j = _polynomial(phi_2, phi_3, p, pp)
+    store_9(lanes, at + _R, r)
+    store_9(lanes, at + _J, j)
+    c = _dot(p, q)
+    skew, square = c * (phi_3 - 2.0 * phi_4), c * (phi_4 - 3.0 * phi_5)
+    a0, a1, a2 = phi_2 * q[0] - skew * p[0], phi_2 * q[1] - skew * p[1], phi_2 * q[2] - skew * p[2]
+    xy = phi_3 * (q[0] * p[1] + p[0] * q[1]) - square * pp[3]
+    xz = phi_3 * (q[0] * p[2] + p[0] * q[2]) - square * pp[4]
+    yz = phi_3 * (q[1] * p[2] + p[1] * q[2]) - square * pp[5]
+    xx = 2.0 * phi_3 * (p[0] * q[0] - c) + square * (pp[1] + pp[2])
+    yy = 2.0 * phi_3 * (p[1] * q[1] - c) + square * (pp[0] + pp[2])
+    zz = 2.0 * phi_3 * (p[2] * q[2] - c) + square * (pp[0] + pp[1])
+    store_9(lanes, at + _Q, ((xx, xy - a2, xz + a1), (xy + a2, yy, yz - a0), (xz - a1, yz + a0, zz)))
+    moved = _add(_times(r, y), _times(j, q))
+    store_3(lanes, at + _Y, moved)
+    lanes[at + _B] = b
+    return moved
+
+
+@kernel
+def camera_points(controls, w, k, count, lanes):
+    """The points of a batch on interval k in camera coordinates; leaves in `lanes` what `pose_rows` needs."""
+    rotation = _matrix(controls, k, 0)
+    translation = (controls[k, 0, 3], controls[k, 1, 3], controls[k, 2, 3])
+    rotation_1, translation_1 = _vector(w, k + 1, 0), _vector(w, k + 1, 3)
+    rotation_2, translation_2 = _vector(w, k + 2, 0), _vector(w, k + 2, 3)
+    rotation_3, translation_3 = _vector(w, k + 3, 0), _vector(w, k + 3, 3)
+    for i in range(padded(count)):
+        b1, b2, b3, db1, db2, db3 = basis(lanes[PLACE + i])
+        y = _move(b3, rotation_3, translation_3, load_3(lanes, POINT + i), lanes, _THIRD + i)
+        y = _move(b2, rotation_2, translation_2, y, lanes, _SECOND + i)
+        y = _move(b1, rotation_1, translation_1, y, lanes, _FIRST + i)
+        lanes[_FIRST + _DB + i], lanes[_SECOND + _DB + i], lanes[_THIRD + _DB + i] = db1, db2, db3
+        store_3(lanes, CAMERA_POINT + i, _add(_times(rotation, y), translation))
+
+
+@inlined
+def _through_increment(g, rotation, translation, transport, lanes, at):
     """Derivative in s, and the row B_m (y_m x g, g) Jl(B_m W_m) M_m as rotation and translation."""
-    a = _cross((scratch[m, _Y], scratch[m, _Y + 1], scratch[m, _Y + 2]), g)
-    d_s = scratch[m, _DB] * (
-        a[0] * w[n, 0] + a[1] * w[n, 1] + a[2] * w[n, 2] + g[0] * w[n, 3] + g[1] * w[n, 4] + g[2] * w[n, 5]
-    )
-    b = scratch[m, _B]
-    u, v, x = _row_times(g, scratch, m, _J), _row_times(a, scratch, m, _J), _row_times(g, scratch, m, _Q)
-    u = (b * u[0], b * u[1], b * u[2])
-    v = (b * (v[0] + x[0]), b * (v[1] + x[1]), b * (v[2] + x[2]))
-    translation = _row_times_block(u, transport, n, 0)
-    v, x = _row_times_block(v, transport, n, 0), _row_times_block(u, transport, n, 3)
-    return d_s, (v[0] + x[0], v[1] + x[1], v[2] + x[2]), translation
+    a = _cross(load_3(lanes, at + _Y), g)
+    d_s = lanes[at + _DB] * (_dot(a, rotation) + _dot(g, translation))
+    b, j = lanes[at + _B], load_9(lanes, at + _J)
+    u = _scale(b, _row_times(g, j))
+    v = _scale(b, _add(_row_times(a, j), _row_times(g, load_9(lanes, at + _Q))))
+    return d_s, _add(_row_times(v, transport[0]), _row_times(u, transport[1])), _row_times(u, transport[0])
 
 
 @inlined
-def _store(d_pose, row, at, rotation, translation):
-    for i in range(3):
-        d_pose[row, at + i] -= rotation[i]
-        d_pose[row, at + 3 + i] -= translation[i]
-        d_pose[row, at + 6 + i] = rotation[i]
-        d_pose[row, at + 9 + i] = translation[i]
+def _pose_row(row, controls_rotation, increments_1, increments_2, increments_3, lanes, i):
+    """Carries one row of d(residual)/d(camera point) to the four controls, the world point and s."""
+    j = load_3(lanes, D_CAMERA_POINT + 3 * LANES * row + i)
+    g = _row_times(j, controls_rotation)
+    s1, a1, t1 = _through_increment(g, *increments_1, lanes, _FIRST + i)
+    g = _row_times(g, load_9(lanes, _FIRST + _R + i))
+    s2, a2, t2 = _through_increment(g, *increments_2, lanes, _SECOND + i)
+    g = _row_times(g, load_9(lanes, _SECOND + _R + i))
+    s3, a3, t3 = _through_increment(g, *increments_3, lanes, _THIRD + i)
+    g = _row_times(g, load_9(lanes, _THIRD + _R + i))
+    at = D_POSE + POSE_COLUMNS * LANES * row + i
+    store_3(lanes, at, _subtract(_cross(load_3(lanes, CAMERA_POINT + i), j), a1))
+    store_3(lanes, at + 3 * LANES, _subtract(j, t1))
+    store_3(lanes, at + 6 * LANES, _subtract(a1, a2))
+    store_3(lanes, at + 9 * LANES, _subtract(t1, t2))
+    store_3(lanes, at + 12 * LANES, _subtract(a2, a3))
+    store_3(lanes, at + 15 * LANES, _subtract(t2, t3))
+    store_3(lanes, at + 18 * LANES, a3)
+    store_3(lanes, at + 21 * LANES, t3)
+    store_3(lanes, D_POINT + 3 * LANES * row + i, g)
+    lanes[D_PLACE + LANES * row + i] = s1 + s2 + s3
 
 
 @inlined
-def pose_rows(controls, w, transport, k, point, d_camera_point, scratch, d_pose, d_point):
-    """Carries both rows of d(residual)/d(camera point) to the four controls, the world point and s.
+def _increment(w, transport, n):
+    """W_n and the two blocks of M_n as tuples."""
+    return _vector(w, n, 0), _vector(w, n, 3), (_matrix(transport, n, 0), _matrix(transport, n, 3))
 
-    Both at once, so that the second waits for nothing. Writes d_pose (2, 24) and d_point (2, 3) and returns the two
-    derivatives in s.
-    """
-    j = (d_camera_point[0, 0], d_camera_point[0, 1], d_camera_point[0, 2])
-    q = (d_camera_point[1, 0], d_camera_point[1, 1], d_camera_point[1, 2])
-    across_j, across_q = _cross(point, j), _cross(point, q)
-    for i in range(3):
-        d_pose[0, i], d_pose[0, 3 + i] = across_j[i], j[i]
-        d_pose[1, i], d_pose[1, 3 + i] = across_q[i], q[i]
-    g, h = _row_times_block(j, controls, k, 0), _row_times_block(q, controls, k, 0)
-    d_s0, d_s1 = 0.0, 0.0
-    for m in range(3):
-        s0, rotation_0, translation_0 = _through_increment(g, w, transport, k + 1 + m, m, scratch)
-        s1, rotation_1, translation_1 = _through_increment(h, w, transport, k + 1 + m, m, scratch)
-        g, h = _row_times(g, scratch, m, 0), _row_times(h, scratch, m, 0)
-        d_s0 += s0
-        d_s1 += s1
-        _store(d_pose, 0, 6 * m, rotation_0, translation_0)
-        _store(d_pose, 1, 6 * m, rotation_1, translation_1)
-    for i in range(3):
-        d_point[0, i], d_point[1, i] = g[i], h[i]
-    return d_s0, d_s1
+
+@kernel
+def pose_rows(controls, w, transport, k, count, lanes):
+    """Carries the derivatives of a batch in the camera points to the four controls, the world points and s."""
+    rotation = _matrix(controls, k, 0)
+    first, second = _increment(w, transport, k + 1), _increment(w, transport, k + 2)
+    third = _increment(w, transport, k + 3)
+    for i in range(padded(count)):
+        _pose_row(0, rotation, first, second, third, lanes, i)
+        _pose_row(1, rotation, first, second, third, lanes, i)

@@ -1,0 +1,98 @@
+"""Residuals that begin at the same pose, side by side, so that a loop over them runs in vector instructions.
+
+A batch keeps its quantities one after the other in one flat array, LANES values each: quantity Q of residual i is
+lanes[Q + i]. The compiler vectorises a loop over i only where it can prove that no write meets another's read; it can,
+because everything lies in one array at distances that it knows when it compiles. Loops run over `padded(count)` lanes,
+so that no residual is left to the scalar rest of a loop.
+
+What leaves the batch are rows: the two rows of residual i are rows[2 i] and rows[2 i + 1].
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.lens import PARAMETER_COUNT
+
+LANES = 32
+_VECTOR = 4  # lanes of one instruction
+
+MAX_POSES = 4
+POSE_COLUMNS = 6 * MAX_POSES
+GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
+LAST = POSE_COLUMNS + GLOBAL_COUNT  # the residual itself
+
+# Quantities. What the residual compares: world point (3), place on the interval, derivative of the reading time in the
+# readout ratio, measured pixel (2) and its derivative in the readout ratio (2).
+POINT, PLACE, SHARE, PIXEL, D_PIXEL = 0, 3 * LANES, 4 * LANES, 5 * LANES, 7 * LANES
+# The point in the camera (3), and the two rows of derivatives in it (3), in the place, in poses (24) and point (3).
+CAMERA_POINT, D_CAMERA_POINT, D_PLACE = 9 * LANES, 12 * LANES, 18 * LANES
+D_POSE, D_POINT = 20 * LANES, (20 + 2 * POSE_COLUMNS) * LANES
+# Scratch of the spline, for each of its three increments.
+INCREMENT = D_POINT + 6 * LANES
+INCREMENT_SIZE = 32 * LANES
+
+
+class Batch(NamedTuple):
+    """Up to LANES residuals, and their Jacobian."""
+
+    lanes: np.ndarray  # (quantities * LANES,)
+    owners: np.ndarray  # (LANES,) point of each residual
+    residuals: np.ndarray  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
+    weights: np.ndarray  # (LANES,) one over the standard deviation
+    importances: np.ndarray  # (LANES,) factor on the squares
+    rows: np.ndarray  # (2 LANES, 34) derivatives in four poses and globals, and the residual
+    d_pose: np.ndarray  # (2 LANES, 24) view of rows
+    d_global: np.ndarray  # (2 LANES, 9) view of rows
+    d_point: np.ndarray  # (2 LANES, 3)
+    d_camera_point: np.ndarray  # (2, 3) scratch
+    d_lens: np.ndarray  # (2, 8) scratch
+
+
+@kernel
+def make_batch():
+    rows = np.zeros((2 * LANES, LAST + 1))
+    return Batch(
+        np.zeros(INCREMENT + 3 * INCREMENT_SIZE),
+        np.zeros(LANES, np.int64),
+        np.zeros(LANES, np.int64),
+        np.zeros(LANES),
+        np.zeros(LANES),
+        rows,
+        rows[:, :POSE_COLUMNS],
+        rows[:, POSE_COLUMNS:LAST],
+        np.zeros((2 * LANES, 3)),
+        np.zeros((2, 3)),
+        np.zeros((2, PARAMETER_COUNT)),
+    )
+
+
+@inlined
+def padded(count):
+    """The count up to a whole number of vectors."""
+    return (count + _VECTOR - 1) // _VECTOR * _VECTOR
+
+
+@inlined
+def load_3(lanes, at):
+    """Three quantities of one lane."""
+    return lanes[at], lanes[at + LANES], lanes[at + 2 * LANES]
+
+
+@inlined
+def store_3(lanes, at, v):
+    lanes[at], lanes[at + LANES], lanes[at + 2 * LANES] = v[0], v[1], v[2]
+
+
+@inlined
+def load_9(lanes, at):
+    """A 3x3 matrix of one lane, row by row."""
+    return load_3(lanes, at), load_3(lanes, at + 3 * LANES), load_3(lanes, at + 6 * LANES)
+
+
+@inlined
+def store_9(lanes, at, m):
+    store_3(lanes, at, m[0])
+    store_3(lanes, at + 3 * LANES, m[1])
+    store_3(lanes, at + 6 * LANES, m[2])
