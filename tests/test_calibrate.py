@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import cv2
 import numpy as np
 import pytest
 
 import rssc
+from rssc.check import check
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
 from rssc.outputs.files import write_results
@@ -53,6 +55,24 @@ def test_writes_complete_files(calibration, tmp_path):
     assert rows.shape == (30, 8)
     np.testing.assert_allclose(np.linalg.norm(rows[:, 4:], axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(np.diff(rows[:, 0]), 1 / 30, atol=1e-6)
+
+
+def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_path):
+    other = render_clip(replace(clip.options, seed=5))
+    write_clip(other, tmp_path, video=False)
+    both = rssc.calibrate([folder, tmp_path], fps=30.0)
+    assert both.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
+    assert len(both.stretches) == 2
+    assert both.sigma("readout_ratio") < 1.1 * calibration.sigma("readout_ratio")
+    assert [window["source"] for window in both.uncertainty["windows"]] == [folder.name, tmp_path.name]
+    for stretch in both.stretches:
+        assert stretch.scene.camera == both.camera
+
+
+def test_a_quick_look_agrees(clip, folder):
+    found = check(folder, fps=30.0)
+    assert found.status == "ok", found.reasons
+    assert found.camera.shutter.readout_ratio == pytest.approx(clip.camera.shutter.readout_ratio, abs=0.05)
 
 
 def test_methods_of_the_paper_run_as_they_are(folder):

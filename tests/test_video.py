@@ -73,6 +73,20 @@ def test_rotation_is_not_applied_and_said_so(tmp_path):
     assert any("rotation metadata of 90 degrees was not applied" in note for note in footage.notes)
 
 
+def test_exif_orientation_is_not_applied_and_said_so(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    # An APP1 segment with the single tag Orientation = 6, a quarter turn.
+    tiff = b"II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00"
+    segment = b"\xff\xe1" + (len(tiff) + 8).to_bytes(2, "big") + b"Exif\x00\x00" + tiff
+    for i, image in enumerate(panning_images(10)):
+        data = cv2.imencode(".jpg", image)[1].tobytes()
+        (folder / f"{i}.jpg").write_bytes(data[:2] + segment + data[2:])
+    footage = read_footage(folder, fps=30)
+    assert footage.images.shape[1:] == (SIZE[1], SIZE[0])
+    assert any("EXIF orientation" in note for note in footage.notes)
+
+
 def test_frames_select_a_range_that_decodes_alike(tmp_path):
     path = write_video(tmp_path / "a.mp4", panning_images(40), list(range(40)))
     whole, part = read_footage(path), read_footage(path, frames=(13, 33))

@@ -301,13 +301,18 @@ class Video:
         else:
             self.times_s = np.zeros(len(self._stamps))
         self.names = tuple(f"frame_{i:06d}" for i in range(len(self.times_s)))
-        self._note_rotation()
+        self._note_metadata()
 
-    def _note_rotation(self) -> None:
+    def _note_metadata(self) -> None:
         for _, frame in self.decode(0, 0):
             if frame.rotation:
                 self.notes.append(
                     f"rotation metadata of {frame.rotation % 360} degrees was not applied: rows stay sensor rows."
+                )
+            if frame.interlaced_frame:
+                self.notes.append(
+                    "the video says that it is interlaced: if odd and even rows show different moments, record in a "
+                    "progressive mode (p, not i) instead."
                 )
             break
 
@@ -388,6 +393,10 @@ class _Folder:
             )
         else:
             self.times_s = np.arange(len(self._files), dtype=np.float64)
+        as_stored = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+        turned = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE)
+        if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
+            self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
