@@ -94,6 +94,14 @@ def test_a_finer_spline_that_disagrees_widens_the_bars(adjustment):
     assert assessed.covariance.sigma("readout_ratio") == pytest.approx(0.1, rel=0.05)
 
 
+def test_what_is_left_of_a_coarser_spline_counts(adjustment):
+    shared = shared_error_covariance(adjustment)
+    camera = adjustment.scene.camera
+    other = camera.with_readout_ratio(camera.shutter.readout_ratio + 0.63)
+    assessed = assess_uncertainty(adjustment, shared, coarser=(2.0, other))
+    assert assessed.parts["knots"]["readout_ratio"] == pytest.approx(0.01, rel=1e-6)
+
+
 def test_equal_estimates_halve_the_variance():
     covariance = Covariance(("fx", "readout_ratio"), np.diag([4.0, 0.01]))
     together = combine([np.array([500.0, 0.5])] * 2, [covariance] * 2)

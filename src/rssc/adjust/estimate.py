@@ -151,10 +151,13 @@ def _assess(knots: tuple[Candidate, ...], lenses: Sequence[Candidate]) -> Uncert
         and knot.covariance is not None
         and knot.readout[1] <= _MAX_SIGMA_RATIO * chosen.readout[1]
     ]
+    coarse = [knot for knot in knots[1:] if knot.adjustment.options.knot_spacing > spacing]
+    nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
+    coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
     probabilities = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
     tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
-    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, tried)
+    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, coarser, tried)
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:

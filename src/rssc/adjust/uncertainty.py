@@ -2,7 +2,8 @@
 
     noise      every observation errs by itself: the inverse of the information
     shared     what errors shared by a track or by a moment add to it (see `influence`)
-    knots      how far a finer spline moves the answer, beyond what its own noise explains
+    knots      how far a finer spline moves the answer, beyond what its own noise explains, and what is left of the
+               error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it
     windows    how far windows of the clip disagree, beyond what their own noise explains
 
@@ -22,6 +23,8 @@ from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 
 _SIGMAS = 2.0
+# A cubic spline errs by the fourth power of its spacing, and what is estimated through it by up to the eighth.
+_ORDER = 6
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def assess_uncertainty(
     adjustment: Adjustment,
     shared: Covariance | None,
     finer: Sequence[tuple[Camera, Covariance]] = (),
+    coarser: tuple[float, Camera] | None = None,
     lenses: Sequence[tuple[float, Camera]] = (),
 ) -> Uncertainty:
     """Uncertainty of a te adjustment.
@@ -49,6 +53,7 @@ def assess_uncertainty(
         adjustment: The answer.
         shared: Its covariance with shared errors; None where the problem is singular.
         finer: Estimates of the same data with finer splines, and their covariances with shared errors.
+        coarser: Knot spacing of the next coarser spline over that of the answer, and its estimate.
         lenses: Probability and estimate of each lens model on some data, the chosen one first.
     """
     noise = adjustment.covariance
@@ -59,7 +64,7 @@ def assess_uncertainty(
     values, sigmas = parameter_values(adjustment.scene.camera, names), _diagonal(shared, names)
     between, consistency = _between_windows(windows, sigmas, names)
     extra = {
-        "knots": _beyond_finer(finer, values, sigmas, names),
+        "knots": np.hypot(_beyond_finer(finer, values, sigmas, names), _left_of_coarser(coarser, values, names)),
         "lens": _between_lenses(lenses, names),
         "windows": between,
     }
@@ -85,6 +90,15 @@ def _beyond_finer(
         expected = np.abs(_diagonal(covariance, names) ** 2 - sigmas**2)
         out = np.maximum(out, np.sqrt(np.maximum(shift**2 - _SIGMAS**2 * expected, 0.0)))
     return out
+
+
+def _left_of_coarser(coarser: tuple[float, Camera] | None, values: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """Richardson's estimate: errors that fall with a power of the spacing leave this much of the last improvement."""
+    if coarser is None:
+        return np.zeros(len(names))
+    ratio, camera = coarser
+    left = 1.0 / (ratio**_ORDER - 1.0)
+    return left * np.abs(parameter_values(camera, names) - values)
 
 
 def _between_lenses(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ...]) -> FloatArray:
