@@ -16,7 +16,7 @@ readout; it only makes S regular.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
+from scipy.linalg import get_lapack_funcs
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import SuperLU, splu
 
@@ -97,8 +97,8 @@ class Reducer:
         """Normal equations at a state, points eliminated, damping and datum added."""
         problem = self.problem
         support, sparse_pattern, width = self._support(state)
-        # Measured: linearising one residual takes as long as eliminating 100 pairs of poses.
-        work = np.diff(support.offsets) ** 2 + 100 * problem.residuals_per_point
+        # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
+        work = np.diff(support.offsets) ** 2 + 70 * problem.residuals_per_point
         chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work[problem.order])]), thread_count())
         parts = self._reduced_buffers(len(state.poses), width, sparse_pattern, len(chunks))
         elimination = self._elimination_buffers(support)
@@ -208,7 +208,7 @@ class Reducer:
         # The corner before elimination, up to the part the points took: enough for scaling.
         global_diagonal = np.maximum(np.diag(reduced.corner), 1e-300)
         add_pose_diagonal(reduced, damping * pose_diagonal + _JITTER * np.maximum(pose_diagonal, typical))
-        reduced.corner[np.diag_indices(GLOBAL_COUNT)] += damping * global_diagonal
+        np.fill_diagonal(reduced.corner, reduced.corner.diagonal() + damping * global_diagonal)
         if self.problem.free_poses and self.problem.free_points:
             first, blocks = _datum(state.poses, pose_diagonal)
             add_pose_blocks(reduced, first, blocks)
@@ -323,15 +323,16 @@ def solve_reduced(problem: Problem, linearisation: Linearisation) -> tuple[Float
     reduced = linearisation.reduced
     step_global = np.zeros(GLOBAL_COUNT)
     free = np.flatnonzero(problem.free_globals)
-    border, corner, rhs = reduced.border[free].T, reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
+    corner, rhs = reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
     if not problem.free_poses:
         step_global[free] = -_solve_corner(corner, rhs)
         return np.zeros(len(reduced.rhs_pose)), step_global
-    solver = PoseSolver(reduced)
-    solved = solver.solve(np.column_stack([border, reduced.rhs_pose]))
+    border = reduced.border[free]
+    # Transposed, so that LAPACK finds its columns contiguous.
+    solved = PoseSolver(reduced).solve(np.vstack([border, reduced.rhs_pose]).T)
     if len(free):
-        schur = corner - border.T @ solved[:, :-1]
-        step_global[free] = -_solve_corner(schur, rhs - border.T @ solved[:, -1])
+        product = border @ solved
+        step_global[free] = -_solve_corner(corner - product[:, :-1], rhs - product[:, -1])
     step_pose = -solved[:, -1] - solved[:, :-1] @ step_global[free]
     if not np.all(np.isfinite(step_pose)) or not np.all(np.isfinite(step_global)):
         raise SingularError
@@ -353,8 +354,7 @@ def global_information(problem: Problem, linearisation: Linearisation) -> FloatA
 def _solve_corner(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
     # Scaled to a unit diagonal: focal lengths and distortion coefficients differ by many orders of magnitude.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    try:
-        factor = cho_factor(matrix * np.outer(scale, scale), lower=True)
-    except np.linalg.LinAlgError as error:
-        raise SingularError from error
-    return scale * cho_solve(factor, scale * rhs)
+    factor, info = _potrf(matrix * np.outer(scale, scale), lower=1)
+    if info != 0:
+        raise SingularError
+    return scale * _potrs(factor, scale * rhs, lower=1)[0]
