@@ -195,7 +195,7 @@ class Reducer:
             inverse = 1.0 / np.repeat(np.asarray(self.motion_sigmas, float), 3)
             normals, gradients = motion_prior_blocks(state.increments, state.transports, inverse)
             first = np.arange(len(normals))
-            add_pose_blocks(reduced, first, normals)
+            kernels.add_blocks(reduced, first, normals, 3)
             index = 6 * first[:, None] + np.arange(18)
             for target in (reduced.rhs_pose, reduced.gradient_pose):
                 np.add.at(target, index, gradients)
@@ -211,7 +211,7 @@ class Reducer:
         np.fill_diagonal(reduced.corner, reduced.corner.diagonal() + damping * global_diagonal)
         if self.problem.free_poses and self.problem.free_points:
             first, blocks = _datum(state.poses, pose_diagonal)
-            add_pose_blocks(reduced, first, blocks)
+            kernels.add_blocks(reduced, first, blocks, 1)
         return np.concatenate([pose_diagonal, global_diagonal])
 
 
@@ -263,13 +263,6 @@ def add_pose_diagonal(reduced: kernels.Reduced, values: FloatArray) -> None:
             reduced.band[:, a, a] += values[a::6]
         else:
             reduced.blocks[reduced.block_offsets[:-1], a, a] += values[a::6]
-
-
-def add_pose_blocks(reduced: kernels.Reduced, first: np.ndarray, blocks: FloatArray) -> None:
-    """S += symmetric (m, s, s) blocks over consecutive poses that start at first[i]."""
-    for a in range(blocks.shape[1] // 6):
-        for b in range(a, blocks.shape[1] // 6):
-            kernels.add_blocks(reduced, first + a, first + b, blocks[:, 6 * a : 6 * a + 6, 6 * b : 6 * b + 6])
 
 
 class PoseSolver:

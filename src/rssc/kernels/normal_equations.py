@@ -125,21 +125,22 @@ def _find(values, begin, end, value):
 
 
 @kernel
-def add_blocks(reduced, rows, columns, values):
-    """S += values (m, 6, 6) between the poses rows[i] <= columns[i]."""
+def add_blocks(reduced, first, matrices, count):
+    """S += symmetric matrices (m, 6 count, 6 count), each over `count` consecutive poses from first[i] on."""
     band, blocks = reduced.band, reduced.blocks
-    offsets, block_columns = reduced.block_offsets, reduced.block_columns
-    for i in range(len(rows)):
-        row, column = rows[i], columns[i]
-        if len(band) > 0:
-            for a in range(6):
-                for b in range(6):
-                    band[row, a, 6 * (column - row) + b] += values[i, a, b]
-        else:
-            at = _find(block_columns, offsets[row], offsets[row + 1], column)
-            for a in range(6):
-                for b in range(6):
-                    blocks[at, a, b] += values[i, a, b]
+    offsets, columns = reduced.block_offsets, reduced.block_columns
+    for i in range(len(first)):
+        for m in range(count):
+            k = first[i] + m
+            for n in range(m, count):
+                at = 6 * (n - m) if len(band) > 0 else _find(columns, offsets[k], offsets[k + 1], k + n - m)
+                for a in range(6):
+                    for b in range(6):
+                        value = matrices[i, 6 * m + a, 6 * n + b]
+                        if len(band) > 0:
+                            band[k, a, at + b] += value
+                        else:
+                            blocks[at, a, b] += value
 
 
 @inlined
@@ -374,10 +375,7 @@ def _spread_intervals(reduced, poses):
             gradient_pose[at] += intervals[k, a, LAST]
             for b in range(GLOBAL_COUNT):
                 border[b, at] += intervals[k, a, POSE_COLUMNS + b]
-    first = np.arange(len(intervals) - poses + 1)
-    for m in range(poses):
-        for n in range(m, poses):
-            add_blocks(reduced, first + m, first + n, intervals[:, 6 * m : 6 * m + 6, 6 * n : 6 * n + 6])
+    add_blocks(reduced, np.arange(len(intervals) - poses + 1), intervals, poses)
 
 
 @kernel

@@ -33,8 +33,9 @@ def enqueue(state, spline, rectified, points):
     count = 0
     for p in points:
         count += spline_offsets[p + 1] - spline_offsets[p] + rectified_offsets[p + 1] - rectified_offsets[p]
-    heads = np.full(pose_count, -1, np.int64)
     followers, residuals, owners = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    heads = np.empty(pose_count, np.int64)
+    heads[:] = -1
     low, high = pose_count, -1
     at = 0
     for p in points:

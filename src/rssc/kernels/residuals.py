@@ -138,12 +138,8 @@ def place(lanes, lane, target, point):
 
 
 @kernel
-def _camera_points(state, k, count, lanes):
-    """The points in camera coordinates, from the spline or from a free pose."""
-    if state.spacing > 0.0:
-        camera_points(state.poses, state.increments, k, count, lanes)
-        return
-    poses = state.poses
+def _points_from_pose(poses, k, count, lanes):
+    """`camera_points` for a free pose."""
     for i in range(count):
         x, y, z = load_3(lanes, POINT + i)
         for a in range(3):
@@ -153,12 +149,8 @@ def _camera_points(state, k, count, lanes):
 
 
 @kernel
-def _pose_rows(state, k, count, lanes):
-    """Derivatives in poses, points and place from those in the camera points."""
-    if state.spacing > 0.0:
-        pose_rows(state.poses, state.increments, state.transports, k, count, lanes)
-        return
-    poses = state.poses
+def _rows_of_pose(poses, k, count, lanes):
+    """`pose_rows` for a free pose."""
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
         for row in range(2):
@@ -177,7 +169,10 @@ def evaluate(state, k, count, batch):
     """Residuals of a batch that begins at pose k, in the last column of its rows; NaN where the lens does not see the
     point."""
     model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
-    _camera_points(state, k, count, lanes)
+    if state.spacing > 0.0:
+        camera_points(state.poses, state.increments, k, count, lanes)
+    else:
+        _points_from_pose(state.poses, k, count, lanes)
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
         u, v = project(model, parameters, px, py, pz)
@@ -189,7 +184,10 @@ def linearise(state, k, count, batch):
     """Residuals and Jacobian of a batch that begins at pose k, in its rows and `d_point`."""
     model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
     d_camera_point, d_lens, d_point = batch.d_camera_point, batch.d_lens, batch.d_point
-    _camera_points(state, k, count, lanes)
+    if state.spacing > 0.0:
+        camera_points(state.poses, state.increments, k, count, lanes)
+    else:
+        _points_from_pose(state.poses, k, count, lanes)
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
         u, v = project_with_jacobian(model, parameters, px, py, pz, d_camera_point, d_lens)
@@ -199,7 +197,10 @@ def linearise(state, k, count, batch):
                 lanes[D_CAMERA_POINT + (3 * row + a) * LANES + i] = d_camera_point[row, a]
             for a in range(READOUT):
                 rows[2 * i + row, POSE_COLUMNS + a] = d_lens[row, a]
-    _pose_rows(state, k, count, lanes)
+    if state.spacing > 0.0:
+        pose_rows(state.poses, state.increments, state.transports, k, count, lanes)
+    else:
+        _rows_of_pose(state.poses, k, count, lanes)
     frequency = 1.0 / state.spacing if state.spacing > 0.0 else 0.0
     for i in range(count):
         for row in range(2):
