@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc, chdtri
 
 from rssc.adjust.covariance import Covariance
 from rssc.model.arrays import FloatArray
@@ -54,5 +54,5 @@ def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArra
     mean = (weights * values).sum(axis=0) / weights.sum(axis=0)
     scatter = (weights * (values - mean) ** 2).sum(axis=0)
     # The ratio of Birge: if everything had been underestimated alike.
-    excess = np.where(scatter > chi2.ppf(_SIGNIFICANT, freedom), scatter / freedom - 1.0, 0.0)
-    return np.sqrt(excess), chi2.sf(scatter, freedom)
+    excess = np.where(scatter > chdtri(freedom, 1 - _SIGNIFICANT), scatter / freedom - 1.0, 0.0)
+    return np.sqrt(excess), chdtrc(freedom, scatter)

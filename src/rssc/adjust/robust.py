@@ -9,7 +9,6 @@ heavy tails bend it early, and Gaussian noise, where any bend costs efficiency, 
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from rssc.adjust.options import LOSSES
 from rssc.model.arrays import FloatArray
@@ -35,6 +34,8 @@ def loss_scale(loss: str, lengths: FloatArray) -> float:
 
 def fit_student(lengths: FloatArray) -> tuple[float, float]:
     """Degrees of freedom and scale per component of the two-dimensional Student's t most likely to give the lengths."""
+    from scipy.optimize import minimize_scalar  # slow to import, and not needed by every method
+
     squares = lengths[:: -(-len(lengths) // _MOST_LENGTHS)] ** 2
     start = noise_level(lengths) ** 2
 
