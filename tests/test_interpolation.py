@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from rssc.kernels.interpolation import hermite, quadratic
+from rssc.kernels import interpolation
+from tests.parts import from_python
+
+hermite, quadratic = from_python(interpolation.hermite), from_python(interpolation.quadratic)
 
 FUNCTIONS = {3: quadratic, 4: hermite}
 

@@ -7,6 +7,9 @@ import pytest
 from rssc.errors import InputError
 from rssc.kernels import lens as kernels
 from rssc.model import Camera, Lens, Shutter
+from tests.parts import from_python
+
+project, project_with_jacobian = from_python(kernels.project), from_python(kernels.project_with_jacobian)
 
 LENSES = {
     "pinhole": Lens("pinhole", 700, 710, 320, 250),
@@ -47,7 +50,7 @@ def test_unproject_inverts_project(lens, rng):
 def test_optical_axis_is_regular(lens):
     for point in ([0.0, 0.0, 2.0], [1e-15, 0.0, 2.0], [1e-9, -1e-9, 2.0]):
         d_point, d_params = np.zeros((2, 3)), np.zeros((2, 9))
-        u, v = kernels.project_with_jacobian(lens.kernel_model, lens.parameters, *point, d_point, d_params)
+        u, v = project_with_jacobian(lens.kernel_model, lens.parameters, *point, d_point, d_params)
         assert (u, v) == pytest.approx((lens.cx, lens.cy), abs=1e-5)
         np.testing.assert_allclose(d_point, [[lens.fx / 2, 0, 0], [0, lens.fy / 2, 0]], atol=1e-5)
 
@@ -56,20 +59,20 @@ def test_jacobians_against_central_differences(lens, rng):
     for point in random_points(rng, 20):
         d_point, d_params = np.zeros((2, 3)), np.zeros((2, 9))
         parameters = lens.parameters
-        kernels.project_with_jacobian(lens.kernel_model, parameters, *point, d_point, d_params)
+        project_with_jacobian(lens.kernel_model, parameters, *point, d_point, d_params)
         step = 1e-6
         for i in range(3):
             offset = step * np.eye(3)[i]
             numerical = np.subtract(
-                kernels.project(lens.kernel_model, parameters, *(point + offset)),
-                kernels.project(lens.kernel_model, parameters, *(point - offset)),
+                project(lens.kernel_model, parameters, *(point + offset)),
+                project(lens.kernel_model, parameters, *(point - offset)),
             )
             np.testing.assert_allclose(d_point[:, i], numerical / (2 * step), rtol=1e-6, atol=1e-5)
         for i in range(4 + len(lens.distortion)):
             offset = step * np.eye(8)[i]
             numerical = np.subtract(
-                kernels.project(lens.kernel_model, parameters + offset, *point),
-                kernels.project(lens.kernel_model, parameters - offset, *point),
+                project(lens.kernel_model, parameters + offset, *point),
+                project(lens.kernel_model, parameters - offset, *point),
             )
             np.testing.assert_allclose(d_params[:, i], numerical / (2 * step), rtol=1e-6, atol=1e-5)
 

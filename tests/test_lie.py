@@ -5,6 +5,9 @@ import pytest
 from scipy.linalg import expm
 
 from rssc.kernels import lie
+from tests.parts import from_python
+
+cross_matrix = from_python(lie.cross_matrix)
 
 ANGLES = [0.0, 1e-9, 1e-7, 1e-4, 0.01, 0.5, 0.999, 1.001, 2.0, 3.1]
 
@@ -16,7 +19,7 @@ def tangent(rng, angle):
 
 def hat(xi):
     matrix = np.zeros((4, 4))
-    matrix[:3, :3] = lie.cross_matrix(xi[:3])
+    matrix[:3, :3] = cross_matrix(xi[:3])
     matrix[:3, 3] = xi[3:]
     return matrix
 

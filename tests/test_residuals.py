@@ -7,7 +7,12 @@ from rssc.kernels import lie, spline
 from rssc.kernels import residuals as kernels
 from rssc.kernels.batch import LAST, make_batch
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT
+from tests.parts import from_python
 from tests.test_lens import LENSES
+
+evaluate, linearise_one = from_python(kernels.evaluate), from_python(kernels.linearise_one)
+place, pose_count = from_python(kernels.place), from_python(kernels.pose_count)
+spline_target, rectified_target = from_python(kernels.spline_target), from_python(kernels.rectified_target)
 
 KINDS = ["spline", "free quadratic", "free hermite", "spline quadratic", "spline hermite"]
 MOTIONS = {"near identity": 1e-8, "slow": 0.02, "fast": 0.6}
@@ -55,18 +60,18 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     lens = LENSES[lens]
     state = make_state(rng, lens, motion, kind.startswith("free"))
     table = make_table(rng, kind, share)
-    target = kernels.spline_target if kind == "spline" else kernels.rectified_target
+    target = spline_target if kind == "spline" else rectified_target
     block = make_batch()
     compared = target(state, table, 0)
-    first, count = compared[0], kernels.pose_count(state)
-    eu, ev = kernels.linearise_one(state, compared, state.points[0], block)
+    first, count = compared[0], pose_count(state)
+    eu, ev = linearise_one(state, compared, state.points[0], block)
     scratch = make_batch()
 
     def residual(state, point=state.points[0]):
         state = refresh(state)
         compared = target(state, table, 0)
-        kernels.place(scratch.lanes, 0, compared, point)
-        kernels.evaluate(state, compared[0], 1, scratch)
+        place(scratch.lanes, 0, compared, point)
+        evaluate(state, compared[0], 1, scratch)
         return scratch.rows[:2, LAST].copy()
 
     np.testing.assert_allclose(residual(state), [eu, ev], atol=1e-10)
@@ -105,5 +110,5 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
 def test_point_behind_the_camera_is_nan(rng):
     state = make_state(rng, LENSES["pinhole"], "slow", free=False)
     table = make_table(rng, "spline", 0.0)
-    target = kernels.spline_target(state, table, 0)
-    assert np.isnan(kernels.linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch())).all()
+    target = spline_target(state, table, 0)
+    assert np.isnan(linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch())).all()

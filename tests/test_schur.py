@@ -9,8 +9,13 @@ from rssc.adjust.schur import Reducer, global_information, solve_reduced
 from rssc.kernels import normal_equations as kernels
 from rssc.kernels import residuals
 from rssc.kernels.batch import make_batch
-from rssc.kernels.robust import loss
+from rssc.kernels.robust import loss as loss_kernel
 from rssc.simulation.scenes import simulate_scene
+from tests.parts import from_python
+
+linearise_one, pose_count = from_python(residuals.linearise_one), from_python(residuals.pose_count)
+spline_target, rectified_target = from_python(residuals.spline_target), from_python(residuals.rectified_target)
+loss = from_python(loss_kernel)
 
 
 def small_scene(**options):
@@ -24,15 +29,15 @@ def dense_system(problem, state, loss_kind, loss_scale):
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
     block = make_batch()
     for table, target in (
-        (problem.spline, residuals.spline_target),
-        (problem.rectified, residuals.rectified_target),
+        (problem.spline, spline_target),
+        (problem.rectified, rectified_target),
     ):
         importance = getattr(table, "importance", 1.0)
         for p in range(len(state.points)):
             for i in range(table.offsets[p], table.offsets[p + 1]):
                 compared = target(state, table, i)
-                first, count = compared[0], residuals.pose_count(state)
-                eu, ev = residuals.linearise_one(state, compared, state.points[p], block)
+                first, count = compared[0], pose_count(state)
+                eu, ev = linearise_one(state, compared, state.points[p], block)
                 row = np.zeros((2, size))
                 row[:, 6 * first : 6 * (first + count)] = block.d_pose[:2, : 6 * count]
                 row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global[:2]

@@ -8,6 +8,10 @@ from rssc.errors import InputError
 from rssc.kernels import lie, spline
 from rssc.kernels.batch import CAMERA_POINT, D_CAMERA_POINT, D_PLACE, D_POINT, D_POSE, LANES, PLACE, POINT, make_batch
 from rssc.model import Trajectory
+from tests.parts import from_python
+
+camera_points, pose_rows = from_python(spline.camera_points), from_python(spline.pose_rows)
+cross_matrix = from_python(lie.cross_matrix)
 
 
 def random_controls(rng, count=8, scale=0.3):
@@ -47,12 +51,12 @@ def test_fast_rows_equal_the_reference(rng, scale):
     quantities = batch.lanes.reshape(-1, LANES)
     lane, count = 5, 6
     quantities[POINT // LANES : POINT // LANES + 3, lane], quantities[PLACE // LANES, lane] = point, 0.6
-    spline.camera_points(controls, w, 3, count, batch.lanes)
+    camera_points(controls, w, 3, count, batch.lanes)
     camera = quantities[CAMERA_POINT // LANES :][:3, lane]
     np.testing.assert_allclose(camera, pose[:, :3] @ point + pose[:, 3], atol=1e-13)
     quantities[D_CAMERA_POINT // LANES :][:6, lane] = rows.reshape(-1)
-    spline.pose_rows(controls, w, transport, 3, count, batch.lanes)
-    expected = rows @ np.hstack([-lie.cross_matrix(camera), np.eye(3)])
+    pose_rows(controls, w, transport, 3, count, batch.lanes)
+    expected = rows @ np.hstack([-cross_matrix(camera), np.eye(3)])
     np.testing.assert_allclose(
         quantities[D_POSE // LANES :][:48, lane].reshape(2, 24), expected @ d_controls, atol=1e-12
     )

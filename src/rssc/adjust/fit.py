@@ -25,10 +25,27 @@ def _linearise(controls, start, spacing, times, targets, residuals, jacobians, f
     for i in range(len(times)):
         k, s = spline.locate(times[i], start, spacing, len(controls))
         pose, d_controls, _ = spline.pose_with_jacobian(controls, w, k, s)
-        residuals[i] = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
-        jacobians[i] = lie.multiply(lie.se3_left_jacobian_inverse(residuals[i]), d_controls)
+        residual = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
+        jacobian = lie.multiply(lie.se3_left_jacobian_inverse(residual), d_controls)
+        for row in range(6):
+            residuals[i, row] = residual[row]
+            for column in range(24):
+                jacobians[i, row, column] = jacobian[row, column]
         first[i] = k
     return w, transports
+
+
+@kernel
+def _between(poses, index, shares):
+    out = np.empty((len(index), 3, 4))
+    for n in range(len(index)):
+        first = poses[index[n]]
+        step = lie.se3_log(lie.compose(poses[index[n] + 1], lie.inverse(first)))
+        pose = lie.compose(lie.se3_exp(shares[n] * step), first)
+        for row in range(3):
+            for column in range(4):
+                out[n, row, column] = pose[row, column]
+    return out
 
 
 def knot_count(duration: float, knot_spacing: float) -> int:
@@ -39,19 +56,16 @@ def knot_count(duration: float, knot_spacing: float) -> int:
 def interpolate_poses(times: FloatArray, poses: FloatArray, at: FloatArray) -> FloatArray:
     """(n, 3, 4) poses on the geodesics between given ones, constant velocity beyond the ends."""
     index = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    out = np.empty((len(at), 3, 4))
-    for n, i in enumerate(index):
-        step = lie.se3_log(lie.compose(poses[i + 1], lie.inverse(poses[i])))
-        share = (at[n] - times[i]) / (times[i + 1] - times[i])
-        out[n] = lie.compose(lie.se3_exp(share * step), poses[i])
-    return out
+    shares = (at - times[index]) / (times[index + 1] - times[index])
+    return _between(np.array(poses), index, shares)
 
 
 def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: float, knot_spacing: float) -> Trajectory:
     """The spline over [start, end] that passes through (n, 3, 4) poses at (n,) times, and is smooth beyond them."""
     if len(times) < 2:
         raise InputError(f"{len(times)} pose(s) cannot define a trajectory; give at least 2.")
-    times, poses = np.ascontiguousarray(times, float), np.ascontiguousarray(poses, float)
+    # Copies, because numba compiles anew for arrays that may not be written to.
+    times, poses = np.array(times, float, order="C"), np.array(poses, float, order="C")
     count = max(4, knot_count(end - start, knot_spacing))
     knots = np.asarray(start + (np.arange(count) - 1) * knot_spacing, dtype=np.float64)
     controls = interpolate_poses(times, poses, knots)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from rssc.kernels.batch import LAST, make_batch
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import kernel, part
 from rssc.kernels.queue import BLOCK, enqueue, fill
 from rssc.kernels.residuals import evaluate
 from rssc.kernels.robust import loss
 
 
-@kernel
+@part
 def _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, costs):
     """Adds to costs (p,) what the residuals of the points cost; NaN where a camera does not see a point."""
     rows, weights, importances, owners = batch.rows, batch.weights, batch.importances, batch.owners
@@ -43,7 +43,8 @@ def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous,
         for p in points:
             if math.isnan(costs[p]):
                 costs[p] = 0.0
-                state.points[p] = previous[p]
+                for j in range(3):  # not by the row: numba would compile the words of a shape error, 2 s of them
+                    state.points[p, j] = previous[p, j]
                 lost[count] = p
                 count += 1
         _add_costs(state, spline, rectified, loss_kind, loss_scale, lost[:count], batch, costs)

@@ -18,10 +18,10 @@ Hermite (paper Eq. 10-13, four nodes, evaluated between the two in the middle, w
     d1 = (m2 - m0) / (t2 - t0),  d2 = (m3 - m1) / (t3 - t1)
 """
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import part
 
 
-@kernel
+@part
 def quadratic(gamma, base, share, frame_times, fractions, pixels):
     """Position at the reference time and its derivative: (u, v, du/dgamma, dv/dgamma).
 
@@ -59,7 +59,7 @@ def quadratic(gamma, base, share, frame_times, fractions, pixels):
     return u, v, du, dv
 
 
-@kernel
+@part
 def hermite(gamma, base, share, frame_times, fractions, pixels):
     """Like `quadratic`, with four nodes; the reference time lies between nodes 1 and 2."""
     t0 = frame_times[0] + gamma * fractions[0]

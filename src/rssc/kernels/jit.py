@@ -1,10 +1,11 @@
-"""The two decorators behind every kernel.
+"""The decorators behind every kernel.
 
 Kernels release the GIL, so that plain threads run them side by side (see `parallel.py`); we do not use
 numba's own parallel backend because it multiplies the compile time and does not survive a fork.
 
-`inlined` is for what runs once per observation: a call would hand over every field of every table on the stack. It is
-not for the rest, because each copy has to be compiled.
+`kernel` is for what Python calls, `part` for what only kernels call: it has no wrapper for Python, which would take a
+tenth of the time to compile. `inlined` parts run once per observation, where a call would hand over every field of
+every table on the stack; the others are not inlined, because each copy has to be compiled.
 """
 
 from functools import partial
@@ -23,4 +24,5 @@ _njit = partial(
 )
 
 kernel = _njit()
-inlined = _njit(forceinline=True)
+part = _njit(no_cpython_wrapper=True)
+inlined = _njit(no_cpython_wrapper=True, forceinline=True)

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import kernel, part
 
 PINHOLE, RADIAL, OPENCV, FISHEYE = 0, 1, 2, 3
 PARAMETER_COUNT = 8
@@ -26,7 +26,7 @@ _MIN_DEPTH = 1e-9
 _NEWTON_STEPS = 30
 
 
-@kernel
+@part
 def _distort(model, p, x, y):
     """Distorted normalised coordinates of a perspective lens, and their four derivatives in (x, y)."""
     if model == PINHOLE:
@@ -46,7 +46,7 @@ def _distort(model, p, x, y):
     return m_x, m_y, xx + 2.0 * p1 * y + 6.0 * p2 * x, cross, cross, yy + 6.0 * p1 * y + 2.0 * p2 * x
 
 
-@kernel
+@part
 def project(model, p, px, py, pz):
     """Pixel (u, v) of a point in camera coordinates."""
     if model == FISHEYE:
@@ -62,7 +62,7 @@ def project(model, p, px, py, pz):
     return p[0] * m_x + p[2], p[1] * m_y + p[3]
 
 
-@kernel
+@part
 def project_with_jacobian(model, p, px, py, pz, d_point, d_params):
     """Pixel (u, v), its derivatives in the point (2, 3) and in the parameters (2, 8), written in place."""
     fx, fy = p[0], p[1]
@@ -117,7 +117,7 @@ def project_with_jacobian(model, p, px, py, pz, d_point, d_params):
     return fx * m_x + p[2], fy * m_y + p[3]
 
 
-@kernel
+@part
 def unproject(model, p, u, v):
     """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
     m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]

@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.jit import inlined, kernel, part
 
 _SERIES_LIMIT = 1.0
 _SERIES_TERMS = 13
@@ -53,7 +53,7 @@ def phi_series(x):
     return 1.0 - x * phi_3, phi_2, phi_3, phi_4, phi_5
 
 
-@kernel
+@part
 def phi_functions(x):
     """phi_1 .. phi_5 of x = theta^2."""
     if x < _SERIES_LIMIT:
@@ -66,7 +66,7 @@ def phi_functions(x):
     return phi_1, phi_2, phi_3, (0.5 - phi_2) / x, (1 / 6.0 - phi_3) / x
 
 
-@kernel
+@part
 def _cot_function(x):
     """(1 - (theta/2) cot(theta/2)) / x of x = theta^2."""
     if x < _SERIES_LIMIT:
@@ -78,7 +78,7 @@ def _cot_function(x):
     return (1.0 - half / math.tan(half)) / x
 
 
-@kernel
+@part
 def multiply(a, b):
     """Matrix product of small matrices."""
     out = np.zeros((a.shape[0], b.shape[1]))
@@ -89,7 +89,7 @@ def multiply(a, b):
     return out
 
 
-@kernel
+@part
 def cross_matrix(v):
     """[v], with [v] w = v x w."""
     out = np.zeros((3, 3))
@@ -98,7 +98,7 @@ def cross_matrix(v):
     return out
 
 
-@kernel
+@part
 def _polynomial(w, linear, square):
     """I + linear [w] + square [w]^2."""
     x, y, z = w[0], w[1], w[2]
@@ -207,7 +207,7 @@ def inverse(t):
     return out
 
 
-@kernel
+@part
 def _stack(diagonal, lower):
     """(6, 6) block matrix [[diagonal, 0], [lower, diagonal]]."""
     out = np.zeros((6, 6))
@@ -230,7 +230,7 @@ def lie_bracket_matrix(xi):
     return _stack(cross_matrix(xi), cross_matrix(xi[3:]))
 
 
-@kernel
+@part
 def _q_block(xi):
     """The block Q of the left Jacobian of SE(3)."""
     w, r = xi[:3], xi[3:]

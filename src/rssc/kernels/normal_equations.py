@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rssc.kernels.batch import GLOBAL_COUNT, LAST, MAX_POSES, POSE_COLUMNS, make_batch
-from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.queue import BLOCK, enqueue, fill
 from rssc.kernels.residuals import linearise, pose_count, rectified_first_pose, spline_first_pose
 from rssc.kernels.robust import loss
@@ -113,7 +113,7 @@ def find_support(state, spline, rectified, offsets, poses, spans):
     offsets[len(spans)] = at
 
 
-@kernel
+@part
 def _find(values, begin, end, value):
     while begin < end:
         middle = (begin + end) // 2
@@ -172,7 +172,7 @@ def _subtract_rows(target, k, at, y, m, begin, end):
         r5[j] -= a5 * a + b5 * b + c5 * c
 
 
-@kernel
+@part
 def _subtract_from_band(band, poses, y):
     """S -= Y^T Y, with Y (3, 6 m) over the poses of one point."""
     begin = 0
@@ -184,7 +184,7 @@ def _subtract_from_band(band, poses, y):
         begin = end
 
 
-@kernel
+@part
 def _subtract_from_blocks(blocks, offsets, columns, poses, y):
     """The same for sparse blocks."""
     for m in range(len(poses)):
@@ -195,7 +195,7 @@ def _subtract_from_blocks(blocks, offsets, columns, poses, y):
             _subtract_rows(blocks, at, 0, y, m, 6 * n, 6 * n + 6)
 
 
-@kernel
+@part
 def _subtract_border(border, rhs, poses, y, f, z):
     """border -= F^T Y and rhs -= Y^T z, run of consecutive poses by run."""
     begin = 0
@@ -215,7 +215,7 @@ def _subtract_border(border, rhs, poses, y, f, z):
         begin = end
 
 
-@kernel
+@part
 def _factor(v, damping):
     """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information."""
     scale = 1.0 + damping
@@ -236,7 +236,7 @@ def _factor(v, damping):
     return True
 
 
-@kernel
+@part
 def _forward(factor, rows):
     """rows (3, c) <- L^-1 rows."""
     i00, i11, i22 = 1.0 / factor[0], 1.0 / factor[2], 1.0 / factor[5]
@@ -247,7 +247,7 @@ def _forward(factor, rows):
         rows[2, c] = (rows[2, c] - factor[3] * r0 - factor[4] * r1) * i22
 
 
-@kernel
+@part
 def _weigh(loss_kind, loss_scale, count, batch):
     """Multiplies the rows of a batch by the root of their weights; returns the cost."""
     rows, d_point, weights, importances = batch.rows, batch.d_point, batch.weights, batch.importances
@@ -266,7 +266,7 @@ def _weigh(loss_kind, loss_scale, count, batch):
     return cost
 
 
-@kernel
+@part
 def _gather(support, k, size, count, batch, elimination):
     """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
     rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
@@ -301,7 +301,7 @@ def _gather(support, k, size, count, batch, elimination):
         v[p, 5] += x2 * x2 + y2 * y2
 
 
-@kernel
+@part
 def _eliminate(support, p, damping, reduced, elimination):
     """Turns V, b, G and W of a point into L, z, F and Y, and takes its share from the system."""
     poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
@@ -359,7 +359,7 @@ def accumulate(
     _spread_intervals(reduced, pose_count(state))
 
 
-@kernel
+@part
 def _spread_intervals(reduced, poses):
     """Adds the gathered intervals, which span `poses` poses each, to the system."""
     intervals, corner, border = reduced.intervals, reduced.corner, reduced.border

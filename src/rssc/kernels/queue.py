@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rssc.kernels.batch import LANES
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import part
 from rssc.kernels.residuals import READOUT, place, rectified_first_pose, rectified_target
 from rssc.kernels.spline import locate
 
@@ -24,7 +24,7 @@ class Queue(NamedTuple):
     high: int  # the last pose where residuals wait
 
 
-@kernel
+@part
 def enqueue(state, spline, rectified, points):
     """Queues all residuals of the points."""
     spline_offsets, rectified_offsets = spline.offsets, rectified.offsets
@@ -56,7 +56,7 @@ def enqueue(state, spline, rectified, points):
     return Queue(heads, followers, residuals, owners, low, high)
 
 
-@kernel
+@part
 def fill(state, spline, rectified, queue, k, batch):
     """Moves as many residuals that begin at pose k as fit from the queue to the batch; returns their number."""
     followers, residuals, owners = queue.followers, queue.residuals, queue.owners

@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import kernel, part
 
 # Why a registration ended.
 REGISTERED, OUTSIDE, DIVERGED = 0, 1, 2
@@ -44,7 +44,7 @@ _STEP_TOLERANCE = 0.01
 _MIN_GAIN = 0.1
 
 
-@kernel
+@part
 def _spline_weights(t):
     """Weights of four neighbouring samples at the offset t in [0, 1) after the second."""
     s = np.float32(1.0) - t
@@ -58,7 +58,7 @@ def _spline_weights(t):
     )
 
 
-@kernel
+@part
 def _sample(image, u, v):
     """Smoothed value at a pixel at least two pixels inside of the image."""
     column, row = int(u), int(v)
@@ -76,7 +76,7 @@ def _sample(image, u, v):
     )
 
 
-@kernel
+@part
 def _inside(image, u, v, reach_u, reach_v):
     height, width = image.shape
     return (
@@ -87,7 +87,7 @@ def _inside(image, u, v, reach_u, reach_v):
     )
 
 
-@kernel
+@part
 def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
     """Prepares the patch around a pixel.
 
@@ -182,7 +182,7 @@ def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
     return math.sqrt(precision), mean, variance
 
 
-@kernel
+@part
 def _shear(rows, half, variance, samples, gain, offset):
     """How far the parts of a patch move against each other, in pixels.
 
@@ -220,7 +220,7 @@ def _shear(rows, half, variance, samples, gain, offset):
     return math.sqrt(energy / (total + 1e-9))
 
 
-@kernel
+@part
 def register(image, rows, pull, half, mean, variance, max_shift, bend, state, samples, quality):
     """Finds a template in an image.
 

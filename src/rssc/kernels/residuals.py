@@ -38,7 +38,7 @@ from rssc.kernels.batch import (
     store_3,
 )
 from rssc.kernels.interpolation import hermite, quadratic
-from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.jit import inlined, part
 from rssc.kernels.lens import project, project_with_jacobian
 from rssc.kernels.spline import camera_points, locate, pose_rows
 
@@ -137,7 +137,7 @@ def place(lanes, lane, target, point):
     lanes[D_PIXEL + lane], lanes[D_PIXEL + LANES + lane] = target[5], target[6]
 
 
-@kernel
+@part
 def _points_from_pose(poses, k, count, lanes):
     """`camera_points` for a free pose."""
     for i in range(count):
@@ -148,7 +148,7 @@ def _points_from_pose(poses, k, count, lanes):
             )
 
 
-@kernel
+@part
 def _rows_of_pose(poses, k, count, lanes):
     """`pose_rows` for a free pose."""
     for i in range(count):
@@ -164,7 +164,7 @@ def _rows_of_pose(poses, k, count, lanes):
                 )
 
 
-@kernel
+@part
 def evaluate(state, k, count, batch):
     """Residuals of a batch that begins at pose k, in the last column of its rows; NaN where the lens does not see the
     point."""
@@ -179,7 +179,7 @@ def evaluate(state, k, count, batch):
         rows[2 * i, LAST], rows[2 * i + 1, LAST] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
 
 
-@kernel
+@part
 def linearise(state, k, count, batch):
     """Residuals and Jacobian of a batch that begins at pose k, in its rows and `d_point`."""
     model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows

@@ -7,12 +7,12 @@ cauchy   rho = c^2 log(1 + s / c^2)
 
 import math
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import part
 
 NONE, HUBER, CAUCHY = 0, 1, 2
 
 
-@kernel
+@part
 def loss(kind, scale, s):
     """rho(s) and rho'(s)."""
     if kind == NONE:

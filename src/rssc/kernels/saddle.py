@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import kernel, part
 
 _COUNT = 8
 _MAX_ITERATIONS = 25
@@ -21,7 +21,7 @@ _CONVERGED = 1e-4  # pixels
 _SLOPE = 2.0 / math.sqrt(math.pi)
 
 
-@kernel
+@part
 def _start(image, u, v, half, x):
     """Parameters from a quadratic fit, whose zero directions are about those of the edges; False for no saddle."""
     normal, right, row = np.zeros((6, 6)), np.zeros(6), np.empty(6)
@@ -52,7 +52,7 @@ def _start(image, u, v, half, x):
     return True
 
 
-@kernel
+@part
 def _linearise(image, u, v, half, x, normal, gradient):
     """Sum of squared residuals; its normal matrix and gradient into the arrays given."""
     normal[:] = 0.0
@@ -87,7 +87,7 @@ def _linearise(image, u, v, half, x, normal, gradient):
     return cost
 
 
-@kernel
+@part
 def _fit(image, u, v, half, x):
     """Fits x in place; returns the sum of squared residuals and whether it converged."""
     normal, gradient = np.empty((_COUNT, _COUNT)), np.empty(_COUNT)

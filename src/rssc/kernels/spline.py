@@ -42,7 +42,7 @@ from rssc.kernels.batch import (
     store_3,
     store_9,
 )
-from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.lie import (
     adjoint,
     compose,
@@ -91,9 +91,11 @@ def increments(controls):
     m = np.zeros((n, 6, 3))
     for k in range(1, n):
         back = inverse(controls[k - 1])
-        w[k] = se3_log(compose(back, controls[k]))
-        full = multiply(se3_left_jacobian_inverse(w[k]), adjoint(back))
+        step = se3_log(compose(back, controls[k]))
+        full = multiply(se3_left_jacobian_inverse(step), adjoint(back))
+        # Element by element: for the assignment of a row numba compiles the words of a shape error, 3 s of them.
         for i in range(6):
+            w[k, i] = step[i]
             for j in range(3):
                 m[k, i, j] = full[i, j]
     return w, m
@@ -141,7 +143,10 @@ def poses_at(controls, start, spacing, times):
     out = np.empty((len(times), 3, 4))
     for i in range(len(times)):
         k, s = locate(times[i], start, spacing, len(controls))
-        out[i] = pose(controls, w, k, s)
+        here = pose(controls, w, k, s)
+        for row in range(3):
+            for column in range(4):
+                out[i, row, column] = here[row, column]
     return out
 
 
@@ -253,7 +258,7 @@ def _move(b, rotation, translation, y, lanes, at):
     return moved
 
 
-@kernel
+@part
 def camera_points(controls, w, k, count, lanes):
     """The points of a batch on interval k in camera coordinates; leaves in `lanes` what `pose_rows` needs."""
     rotation = _matrix(controls, k, 0)
@@ -311,7 +316,7 @@ def _increment(w, transport, n):
     return _vector(w, n, 0), _vector(w, n, 3), (_matrix(transport, n, 0), _matrix(transport, n, 3))
 
 
-@kernel
+@part
 def pose_rows(controls, w, transport, k, count, lanes):
     """Carries the derivatives of a batch in the camera points to the four controls, the world points and s."""
     rotation = _matrix(controls, k, 0)

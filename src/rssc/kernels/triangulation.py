@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import kernel, part
 
 _ROUNDS = 5
 
@@ -76,7 +76,7 @@ def triangulate_points(offsets, centres, rays, sigmas, far, begin, end, points, 
         errors[p] = np.median(angles) if good else math.inf
 
 
-@kernel
+@part
 def _weigh(centres, rays, sigmas, first, x, angles, weights):
     """Angles in standard deviations and weights of all rays; whether the point lies before all its cameras."""
     for i in range(len(angles)):
