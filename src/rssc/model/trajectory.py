@@ -43,12 +43,13 @@ class Trajectory:
 
     def cam_from_world(self, times: ArrayLike) -> FloatArray:
         """(n, 3, 4) poses at (n,) times; beyond the valid interval, the end polynomials go on."""
-        return spline.poses_at(
-            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.asarray(times, dtype=np.float64))
-        )
+        return spline.poses_at(*self._spline, np.atleast_1d(np.array(times, dtype=np.float64)))
 
     def velocities(self, times: ArrayLike) -> FloatArray:
         """(n, 6) velocities [rotation, translation] per frame interval in the camera frame: dT/dt = [v] T."""
-        return spline.velocities_at(
-            self.control_poses, self.start, self.knot_spacing, np.atleast_1d(np.asarray(times, dtype=np.float64))
-        )
+        return spline.velocities_at(*self._spline, np.atleast_1d(np.array(times, dtype=np.float64)))
+
+    @property
+    def _spline(self) -> tuple[FloatArray, float, float]:
+        # A copy, because numba compiles anew for arrays that may not be written to.
+        return np.array(self.control_poses), self.start, self.knot_spacing
