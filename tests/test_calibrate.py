@@ -93,7 +93,7 @@ def test_dropped_frames_leave_gaps_that_do_no_harm(folder, tmp_path):
 
 
 def command(*arguments):
-    line = [sys.executable, "-m", "rssc.cli", *map(str, arguments)]
+    line = [sys.executable, "-m", "rssc", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 

@@ -328,7 +328,7 @@ def test_the_truth_must_be_of_the_images(recording, tmp_path):
 
 def test_the_command_says_what_is_missing(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "rssc.cli", "experiment", "real", "shared", "-o", tmp_path / "out"],
+        [sys.executable, "-m", "rssc", "experiment", "real", "shared", "-o", tmp_path / "out"],
         capture_output=True, text=True, check=False, env=os.environ | {"RSSC_DATA": str(tmp_path / "nowhere")},
     )  # fmt: skip
     assert done.returncode == 2

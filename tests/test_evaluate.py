@@ -187,7 +187,7 @@ def test_bad_files_raise_one_clear_line(files):
 
 def test_the_command_prints_a_table_and_ends_with_json(files):
     write_trajectory(files / "trajectory.tum", np.arange(20) / 30, room_motion("drone", np.random.default_rng(0)))
-    command = [sys.executable, "-m", "rssc.cli", "evaluate", str(files / "calibration.json"), "--truth",
+    command = [sys.executable, "-m", "rssc", "evaluate", str(files / "calibration.json"), "--truth",
                str(files / "truth.json"), "--trajectory", str(files / "trajectory.tum"), "--json",
                str(files / "result.json")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)

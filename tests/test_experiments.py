@@ -239,7 +239,7 @@ def test_condition_reads_as_text():
 
 
 def test_the_command_refuses_nonsense(tmp_path):
-    command = [sys.executable, "-m", "rssc.cli", "experiment", "synthetic", "-o", str(tmp_path), "--trials", "0"]
+    command = [sys.executable, "-m", "rssc", "experiment", "synthetic", "-o", str(tmp_path), "--trials", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "trials is 0" in done.stderr or "rssc[experiments]" in done.stderr

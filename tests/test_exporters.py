@@ -298,7 +298,7 @@ def test_other_requests_are_refused():
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "rssc.cli", "export", *map(str, arguments)]
+    command = [sys.executable, "-m", "rssc", "export", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -248,7 +248,7 @@ def test_wrong_sources_get_one_clear_line(clip, calibration, video, tmp_path):
 def test_the_command_says_what_it_did(calibration, video, tmp_path):
     calibration.save(tmp_path / "calibration.json")
     write_stretches(tmp_path / STRETCHES_NAME, calibration.stretches)
-    line = [sys.executable, "-m", "rssc.cli", "rectify", str(video), str(tmp_path / "calibration.json")]
+    line = [sys.executable, "-m", "rssc", "rectify", str(video), str(tmp_path / "calibration.json")]
     output = ["-o", str(tmp_path / "a.mp4"), "--undistort"]
     done = subprocess.run([*line, *output], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

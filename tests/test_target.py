@@ -240,7 +240,7 @@ def test_the_whole_flow_on_a_rendered_clip(tmp_path):
 )
 def test_the_command_says_what_is_wrong(noise_folder, tmp_path, target, code, words):
     done = subprocess.run(
-        [sys.executable, "-m", "rssc.cli", "calibrate", noise_folder, "-o", tmp_path, "--fps", "30", "--target", target,
+        [sys.executable, "-m", "rssc", "calibrate", noise_folder, "-o", tmp_path, "--fps", "30", "--target", target,
          "--frames", "0:8"], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -26,7 +26,7 @@ from rssc.adjust.triangulate import sees, triangulate
 from rssc.adjust.uncertainty import Uncertainty, assess_uncertainty
 from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import LENS_MODELS, Camera, Shutter
+from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
@@ -41,6 +41,7 @@ _MAX_SIGMA_RATIO = 3.0
 _DISAGREEMENT = 3.0
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
+_MIN_SEEN = 0.98  # share of the observations that a lens model must see to be tried
 
 Report = Callable[[str, float], None]
 
@@ -111,11 +112,15 @@ def estimate(
     known = "points" in options.get("fixed", ())
     if rough:
         report("rough solve", 0.0)
-        few = scene if known else restart(scene, spread_tracks(scene.tracks))
-        current = robust_adjust(few, **options)
+        few = scene.tracks if known else spread_tracks(scene.tracks)
+        current = robust_adjust(scene if known else restart(scene, few), **options)
         report("choosing the shutter", 0.15)
         shutters = _try_shutters(current, options)
-        current = next(shutter.adjustment for shutter in shutters if shutter.name != "global")
+        better = next(shutter.adjustment for shutter in shutters if shutter.name != "global")
+        if better is not current:
+            # Points and outliers were found under the wrong shutter.
+            scene = _with_solution(scene, better.scene)
+            current = robust_adjust(scene if known else restart(scene, few), **options)
         report("choosing the lens", 0.25)
         lenses = _try_lenses(current, _lens_models(lens), options)
         scene = _with_solution(scene, lenses[0].adjustment.scene)
@@ -250,22 +255,39 @@ def _try_shutters(current: Adjustment, options: dict[str, Any]) -> tuple[Candida
 
 
 def _try_lenses(current: Adjustment, models: Iterable[str], options: dict[str, Any]) -> tuple[Candidate, ...]:
-    scene = current.scene
-    tried = []
-    for model in models:
-        lens = convert_lens(scene.camera.lens, model, scene.camera.width, scene.camera.height)
-        camera = scene.camera.with_lens(lens)
-        start = replace(scene, camera=camera)
-        # A pinhole cannot follow a strong fisheye at all; what it cannot see is not tried.
-        if not sees(start, start.points, start.tracks).all():
-            continue
-        tried.append(
-            (model, adjust(start, "te", loss="cauchy", loss_scale=current.loss_scale, priors=lens_priors(camera),
-                           max_iterations=30, cost_tolerance=1e-5, covariance=False, **options))
-        )  # fmt: skip
-    if not tried:
+    lenses = {model: _as_model(current.scene.camera, model) for model in models}
+    scene, seeing = _seen_by_all(current.scene, lenses)
+    if not seeing:
         raise NotCalibratableError("this lens model cannot see what the clip shows; try --lens fisheye or auto.")
+    tried = []
+    for model in seeing:
+        camera = scene.camera.with_lens(lenses[model])
+        tried.append(
+            (model, adjust(replace(scene, camera=camera), "te", loss="cauchy", loss_scale=current.loss_scale,
+                           priors=lens_priors(camera), max_iterations=30, cost_tolerance=1e-5, covariance=False,
+                           **options))
+        )  # fmt: skip
     return _rank(tried)
+
+
+def _as_model(camera: Camera, model: str) -> Lens:
+    return convert_lens(camera.lens, model, camera.width, camera.height)
+
+
+def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str]]:
+    """The models that can follow the clip, and the points that all of them see.
+
+    A pinhole cannot follow a strong fisheye at all and is not tried; a few wild points, which only a fisheye can see
+    behind it, are no argument against the others.
+    """
+    visible = {
+        model: sees(replace(scene, camera=scene.camera.with_lens(lens)), scene.points, scene.tracks)
+        for model, lens in lenses.items()
+    }
+    seeing = [model for model, seen in visible.items() if seen.mean() >= _MIN_SEEN]
+    unseen = ~np.all([visible[model] for model in seeing], axis=0)
+    keep = np.bincount(scene.tracks.points[unseen], minlength=scene.tracks.point_count) == 0
+    return replace(scene, tracks=scene.tracks.select_points(keep), points=scene.points[keep]), seeing
 
 
 def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str, Any]) -> tuple[Candidate, ...]:

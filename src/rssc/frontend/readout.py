@@ -22,6 +22,9 @@ from rssc.model.arrays import FloatArray
 GRID = (-1.2, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2)
 MIN_GAIN = 0.97
 """A readout is believed if it lowers the epipolar cost below this share of what no readout costs."""
+COLUMNS_GAIN = 0.8
+"""Hardly any sensor is read sideways, and a lens not known yet can look like it: columns must be better by this. The
+solve tries both again."""
 _MIN_INTERVAL = 0.2
 _JUMP = 6.0
 
@@ -81,7 +84,7 @@ def rough_readout(costs: Mapping[str, Callable[[float], float]]) -> tuple[Litera
         costs: Epipolar cost of a readout ratio, for "rows" and for "columns".
     """
     found = {axis: rough_readout_ratio(cost) for axis, cost in costs.items()}
-    if costs["columns"](found["columns"]) < MIN_GAIN * costs["rows"](found["rows"]):
+    if costs["columns"](found["columns"]) < COLUMNS_GAIN * costs["rows"](found["rows"]):
         return "columns", found["columns"]
     return "rows", found["rows"]
 

@@ -1,4 +1,4 @@
-"""`python -m rssc.cli`."""
+"""`python -m rssc` is `rssc`."""
 
 from rssc.cli import main
 
