@@ -31,10 +31,13 @@ class Case:
     world: str = "room"
     texture: float = 1.0
     stabilised: bool = False
+    compressed: bool = False
+    """An H.264 video instead of PNG frames."""
 
     def __str__(self) -> str:
         extra = [self.axis] * (self.axis != "rows") + [self.world] * (self.world != "room")
         extra += ["no texture"] * (self.texture < 0.5) + ["stabilised"] * self.stabilised
+        extra += ["H.264"] * self.compressed
         return f"{self.lens:8s} {self.readout:5.2f} {self.motion:9s} {self.seed:4d} {' '.join(extra):10s}"
 
 
@@ -83,17 +86,23 @@ def run_case(case: Case) -> Outcome:
     from rssc.calibrate import calibrate
     from rssc.errors import RsscError
     from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+    from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 
     clip = render_clip(
         ClipOptions(case.width, case.height, case.frames, lens=typical_lens(case.lens, case.width, case.height),
                     readout_ratio=case.readout, axis=case.axis, motion=case.motion, world=case.world,  # type: ignore[arg-type]
                     texture=case.texture, seed=case.seed)
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        for i, image in enumerate(_stabilised(clip) if case.stabilised else clip):
-            cv2.imwrite(str(Path(folder) / f"{i:04d}.png"), image)
+    with tempfile.TemporaryDirectory() as name:
+        source, fps = Path(name), clip.options.frames_per_second
+        if case.compressed:
+            write_clip(clip, source, video=True)
+            source, fps = source / VIDEO_NAME, None
+        else:
+            for i, image in enumerate(_stabilised(clip) if case.stabilised else clip):
+                cv2.imwrite(str(source / f"{i:04d}.png"), image)
         try:
-            found = calibrate(Path(folder), fps=clip.options.frames_per_second)
+            found = calibrate(source, fps=fps)
         except RsscError as error:
             return Outcome(case, "refused", reasons=(str(error),))
     truth = {name: getattr(clip.camera.lens, name) for name in NAMES[:4]} | {"readout_ratio": case.readout}

@@ -15,11 +15,11 @@ MOTIONS = ("hand_held", "shaky")
 
 
 def cases(seeds: int = 3, lenses: tuple[str, ...] = LENSES, frames: int = 60, size: str = "640x480") -> list[Case]:
-    """Every lens with every readout and motion."""
+    """Every lens with every readout and motion; every third seed as a compressed video."""
     width, height = (int(n) for n in size.split("x"))
     return [
-        Case(lens, readout, motion, seed, width, height, frames)
-        for lens, readout, motion, seed in product(lenses, READOUTS, MOTIONS, range(seeds))
+        Case(lens, readout, motion, seed, width, height, frames, compressed=seed % 3 == 2)
+        for seed, lens, readout, motion in product(range(seeds), lenses, READOUTS, MOTIONS)
     ]
 
 

@@ -317,9 +317,8 @@ def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
     best = certain[0]
     for other in sorted(certain, key=lambda candidate: -candidate.adjustment.options.knot_spacing):
         (value, sigma), (finer, finer_sigma) = best.readout, other.readout
-        chance = np.sqrt(abs(finer_sigma**2 - sigma**2))
         is_finer = other.adjustment.options.knot_spacing < best.adjustment.options.knot_spacing
-        if is_finer and abs(finer - value) > _DISAGREEMENT * max(chance, sigma):
+        if is_finer and abs(finer - value) > _DISAGREEMENT * np.hypot(sigma, finer_sigma):
             best = other
     return [best, *(candidate for candidate in ranked if candidate is not best)]
 

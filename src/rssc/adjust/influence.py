@@ -1,10 +1,11 @@
 """How errors that observations share spread into lens and readout.
 
 The inverse of the information is the covariance if every observation errs by itself. They do not: observations of one
-track share the reference patch, and observations of one moment share what the spline cannot follow. Both show in the
-scores (see `kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of
-their summed scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich,
-Huber 1967; two groupings at once: V_tracks + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+track share the reference patch, tracks that begin side by side share a surface and the blocks that a video is compressed
+in, and observations of one moment share what the spline cannot follow. All show in the scores (see
+`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their summed
+scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber 1967; two
+groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
 """
 
 from dataclasses import dataclass
@@ -21,9 +22,14 @@ from rssc.kernels.influence import spline_scores
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count, with_serial_blas
 from rssc.kernels.residuals import GLOBAL_COUNT
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.scene import Scene
 
 MOMENT_FRAMES = 3.0
 """Length of a moment in frames: longer than what a spline's misfit is correlated over."""
+PLACE_SHARE = 1 / 12
+"""Side of a place, where tracks begin, as a share of the image's larger side."""
+PLACE_FRAMES = 10.0
+"""Tracks of one place begin within so many frames."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
-    """Covariance with errors that are shared within tracks and within moments; None where the problem is singular."""
+    """Covariance with errors that are shared within places and within moments; None where the problem is singular."""
     influence = measure_influence(adjustment)
     if influence is None:
         return None
@@ -80,12 +86,19 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     estimated = 3 * tracks.point_count + 6 * (len(scene.trajectory.control_poses) if scene.trajectory else 0)
     share = 2 * len(tracks) / max(2 * len(tracks) - estimated, 1)
     by_observation = influence.scores.T @ influence.scores
-    by_track = _outer_sum(influence.scores, tracks.points)
+    by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())
-    # Moments are few, so that their sum errs by this share; only what is beyond that counts, and it never subtracts.
-    chance = np.sqrt(2 / max(len(np.unique(moments)), 1))
-    spread = by_track + _positive(by_moment - (1 + chance) * by_observation)
+    spread = by_place + _positive(by_moment - by_observation)
     return Covariance(influence.parameters, share * inverse @ spread @ inverse)
+
+
+def _places(scene: Scene) -> IntArray:
+    """(p,) group of each track: where in the image and when it begins."""
+    tracks = scene.tracks
+    first = tracks.offsets[:-1]
+    side = PLACE_SHARE * max(scene.camera.width, scene.camera.height)
+    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // PLACE_FRAMES]).astype(np.int64)
+    return np.unique(cells, axis=0, return_inverse=True)[1].ravel()
 
 
 def curvature_share(adjustment: Adjustment) -> float:

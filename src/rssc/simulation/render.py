@@ -1,8 +1,8 @@
 """Rolling-shutter images by ray casting: every row (or column) with the camera's pose at its own time.
 
 A pixel integrates over its own area at the time of its row, as a sensor does. Texture is averaged over the pixel's
-footprint on the surface (mip-mapped, several taps along it where the surface is seen at a grazing angle); pixels on
-the outline of a face are sampled again on a 4 x 4 grid.
+footprint on the surface (mip-mapped, in several taps, more of them along it where the surface is seen at a grazing
+angle); pixels on the outline of a face are sampled again on a 3 x 3 grid.
 """
 
 import math
@@ -15,7 +15,7 @@ from rssc.kernels.jit import kernel
 from rssc.kernels.parallel import run_chunks, thread_count
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Lens
-from rssc.simulation.texture import sample
+from rssc.simulation.texture import level_of, sample
 from rssc.simulation.world import (
     BRIGHT,
     COS,
@@ -29,7 +29,8 @@ from rssc.simulation.world import (
     normal_and_shade,
 )
 
-_MAX_TAPS = 8
+_TAPS = 2
+_MAX_TAPS = 12
 _SUBPIXELS = 3
 _BACKGROUND = 0.4
 _LENS_BLUR = 1.3
@@ -49,8 +50,8 @@ class Renderer:
             world: What there is to see.
             texture_strength: Contrast of the texture.
             colour: RGB images instead of grey ones.
-            rays: Along each side of a pixel. One places a sharp printed edge to a tenth of a pixel only, because the
-                texture is interpolated between blocks of the footprint's size; n rays to a tenth of 1 / n^2.
+            rays: Along each side of a pixel, for what is printed sharply: texture is interpolated between blocks of
+                a part of the footprint's size, which moves edges by a few hundredths of a pixel.
         """
         self.camera = camera
         self.world = world
@@ -125,18 +126,21 @@ def _face_texture(solids, looks, texels, solid, face, hits, direction, normal, r
         u, v, tu, tv = hits[0], hits[1], tx, ty
     u = u * density + looks[solid, face, PLACE]
     v = v * density + looks[solid, face, PLACE + 1]
+    # A footprint as long as the surface is oblique, in taps of a part of its width: blocks of texels as wide as the
+    # footprint would move printed edges by up to a tenth of a pixel.
     width = reach * density
     length = width / cosine
-    taps = min(int(1.0 / cosine + 0.5), _MAX_TAPS)
-    footprint = max(math.sqrt(width * length / taps), length / taps)
-    if taps == 1:
-        return sample(texels, u, v, footprint)
-    norm = length / max(math.sqrt(tx * tx + ty * ty + tz * tz), 1e-12)
+    slant = math.sqrt(tu * tu + tv * tv)
+    du, dv = (tu / slant, tv / slant) if slant > 1e-9 else (1.0, 0.0)
+    taps = min(int(_TAPS / cosine + 0.5), _MAX_TAPS)
+    level = level_of(max(width / _TAPS, length / taps))
     total = 0.0
-    for k in range(taps):
-        at = ((k + 0.5) / taps - 0.5) * norm
-        total += sample(texels, u + at * tu, v + at * tv, footprint)
-    return total / taps
+    for i in range(taps):
+        along = ((i + 0.5) / taps - 0.5) * length
+        for j in range(_TAPS):
+            across = ((j + 0.5) / _TAPS - 0.5) * width
+            total += sample(texels, u + along * du - across * dv, v + along * dv + across * du, level)
+    return total / (taps * _TAPS)
 
 
 @kernel

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import scipy.fft
 
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import inlined
 
 _TILE_BITS = 11
 TILE = 1 << _TILE_BITS
@@ -70,7 +70,7 @@ def _patches(rng: np.random.Generator) -> np.ndarray:
     return out
 
 
-@kernel
+@inlined
 def _bilinear(texels, level, u, v):
     """Value of one level at (u, v), in texels of level 0."""
     bits = np.uint64(_TILE_BITS - level)
@@ -93,12 +93,15 @@ def _bilinear(texels, level, u, v):
     return (top + fy * (bottom - top)) * (1.0 / 255.0)
 
 
-@kernel
-def sample(texels, u, v, footprint):
-    """Value at (u, v), in texels, averaged over about `footprint` texels."""
-    if footprint <= 1.0:
-        return _bilinear(texels, 0, u, v)
-    level = min(math.log2(footprint), _LEVELS - 1.001)
+@inlined
+def level_of(footprint):
+    """The level, between two of the pyramid's, that averages over about `footprint` texels."""
+    return min(math.log2(max(footprint, 1.0)), _LEVELS - 1.001)
+
+
+@inlined
+def sample(texels, u, v, level):
+    """Value at (u, v), in texels, between two levels."""
     k = int(level)
     fine = _bilinear(texels, k, u, v)
     return fine + (level - k) * (_bilinear(texels, k + 1, u, v) - fine)
