@@ -1,11 +1,11 @@
 """How errors that observations share spread into lens and readout.
 
 The inverse of the information is the covariance if every observation errs by itself. They do not: observations of one
-track share the reference patch, tracks that begin side by side share a surface and the blocks that a video is compressed
-in, and observations of one moment share what the spline cannot follow. All show in the scores (see
-`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their summed
-scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber 1967; two
-groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+track share the reference patch, tracks that begin side by side share a surface and the blocks in which a video is
+compressed, and observations of one moment share what the spline cannot follow. All show in the scores (see
+`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their
+summed scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber
+1967; two groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
 """
 
 from dataclasses import dataclass
