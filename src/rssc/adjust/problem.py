@@ -1,6 +1,6 @@
 """From a scene and a method to the arrays that the kernels take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,13 @@ def start_trajectory(scene: Scene, knot_spacing: float) -> Trajectory:
     step = min(given.knot_spacing, knot_spacing) / 4
     times = np.arange(max(start, given.start), min(end, given.end) + 1e-9, step)
     return fit_trajectory(times, given.cam_from_world(times), start, end, knot_spacing)
+
+
+def with_trajectory(scene: Scene, knot_spacing: float = 1.0) -> Scene:
+    """The scene itself, or where the method estimated no trajectory (ce), with a smooth path through its poses."""
+    if scene.trajectory is not None:
+        return scene
+    return replace(scene, trajectory=start_trajectory(scene, knot_spacing))
 
 
 def _check(scene: Scene, method: Method, options: AdjustOptions) -> None:

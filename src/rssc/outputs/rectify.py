@@ -4,14 +4,14 @@
 `kernels/warp.py`, where depth comes from in `depth.py`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.adjust.problem import start_trajectory
+from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
 from rssc.kernels import warp
 from rssc.model.arrays import FloatArray
@@ -58,7 +58,7 @@ class Rectifier:
             **options: Fields of `RectifyOptions`.
         """
         self.options = RectifyOptions(**options)
-        self._scene = scene = _with_trajectory(scene)
+        self._scene = scene = with_trajectory(scene)
         camera = scene.camera
         self.lens = _pinhole(camera.lens) if self.options.undistort else camera.lens
         """The lens of the rectified images."""
@@ -143,13 +143,6 @@ def sample(image: Image, source_map: NDArray[np.float32], border: str, black: fl
     return cv2.remap(
         image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
-
-
-def _with_trajectory(scene: Scene) -> Scene:
-    """Methods with one free pose per frame estimate no trajectory: a spline through the poses stands in for it."""
-    if scene.trajectory is not None:
-        return scene
-    return replace(scene, trajectory=start_trajectory(scene, 1.0))
 
 
 def _pinhole(lens: Lens) -> Lens:

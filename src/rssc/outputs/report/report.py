@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
 from rssc.frontend.video import VIDEO_SUFFIXES, read_frames
 from rssc.model.calibration import Calibration
@@ -41,7 +42,7 @@ from rssc.outputs.report.pictures import (
     marker_width,
     track_picture,
 )
-from rssc.outputs.report.residuals import Residuals, residuals_of, with_trajectory
+from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.scene_view import motion_view, scene_view
 
 _MIN_RESIDUALS = 20

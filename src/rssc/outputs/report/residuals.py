@@ -7,13 +7,13 @@ along the image motion. Across the motion, or averaged over motions in all direc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from rssc.adjust.bundle import compute_residuals
 from rssc.adjust.options import AdjustOptions
-from rssc.adjust.problem import build_problem, start_trajectory
+from rssc.adjust.problem import build_problem
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 
@@ -74,13 +74,6 @@ class Residuals:
         if len(rho) < 3 or np.linalg.cond(normal) > 1e12:
             return float("nan")
         return float(np.linalg.solve(normal, columns @ lateness)[1])
-
-
-def with_trajectory(scene: Scene, knot_spacing: float) -> Scene:
-    """The scene itself, or where the method has none (ce) with a smooth path through the poses of its frames."""
-    if scene.trajectory is not None:
-        return scene
-    return replace(scene, trajectory=start_trajectory(scene, knot_spacing))
 
 
 def residuals_of(scenes: Sequence[Scene]) -> Residuals:
