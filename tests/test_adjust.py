@@ -13,7 +13,7 @@ from rssc.adjust.bundle import compute_residuals
 from rssc.adjust.problem import build_problem, link_neighbours, with_spline
 from rssc.errors import InputError
 from rssc.kernels import lie
-from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks
+from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks, Trajectory
 from rssc.simulation.scenes import simulate_scene
 
 
@@ -207,3 +207,37 @@ def with_neighbours(method, node_frames):
 def test_bad_input_is_an_error_that_names_value_and_remedy(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_a_turning_camera_needs_no_translations(rng):
+    """Directions instead of points: lens and readout are found, and their errors match the covariance."""
+    scene = turning_scene(rng, noise=0.3)
+    start = replace(scene, camera=scene.camera.with_readout_ratio(0.4), trajectory=None)
+    found = rssc.adjust(start, "te", fixed=("translations",))
+    assert found.summary.converged
+    assert not found.scene.trajectory.control_poses[:, :, 3].any()
+    errors = parameters(found.scene) - parameters(scene)
+    sigmas = np.array([found.covariance.sigma(name) for name in found.covariance.parameters])
+    assert np.all(np.abs(errors) < 4 * sigmas)
+    assert sigmas[-1] < 0.01
+
+
+def turning_scene(rng, noise):
+    """A camera in the middle of a sphere of points, on a random spline of rotations."""
+    camera = Camera(640, 480, Lens("pinhole", 500.0, 505.0, 318.0, 242.0), Shutter(0.6))
+    frames, spread = 24, np.array([0.1, 0.1, 0.05, 0.0, 0.0, 0.0])
+    controls = np.array([lie.se3_exp(spread * rng.normal(size=6)) for _ in range(frames + 4)])
+    trajectory = Trajectory(controls, 0.0, 1.0)
+    points = rng.uniform([-0.5, -0.4, 1.0], [0.5, 0.4, 1.0], (150, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    of_frame, of_point = (index.ravel() for index in np.meshgrid(np.arange(frames), np.arange(150), indexing="ij"))
+    pixels = np.full((len(of_frame), 2), 240.0)
+    for _ in range(30):
+        poses = trajectory.cam_from_world(of_frame + 0.6 * camera.row_fraction(pixels))
+        pixels = camera.lens.project(np.einsum("nij,nj->ni", poses[:, :, :3], points[of_point]))
+    inside = (pixels > 0).all(axis=1) & (pixels < [640, 480]).all(axis=1)
+    pixels = pixels + noise * rng.normal(size=pixels.shape)
+    tracks = Tracks(frames, 150, of_frame[inside], of_point[inside], pixels[inside], np.full(inside.sum(), noise))
+    often = tracks.lengths >= 3
+    poses = trajectory.cam_from_world(np.arange(frames) + 0.3)
+    return Scene(camera, tracks.select_points(often), points[often], poses, trajectory=trajectory)

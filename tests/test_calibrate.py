@@ -81,6 +81,19 @@ def test_methods_of_the_paper_run_as_they_are(folder):
     assert calibration.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.02)
 
 
+def test_a_camera_that_only_turns_is_calibrated_by_its_turning(clip, tmp_path):
+    turning = render_clip(replace(clip.options, motion="rotation", seed=4))
+    write_clip(turning, tmp_path / "clip", video=False)
+    found = rssc.calibrate(tmp_path / "clip", fps=30.0)
+    write_results(found, tmp_path)
+    assert found.status == "weak"
+    assert any("only turned" in note for note in found.notes)
+    assert found.camera.lens.fx == pytest.approx(clip.camera.lens.fx, rel=1e-3)
+    assert found.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
+    path = found.stretches[0].scene.cam_from_world[:, :, 3]
+    assert not path.any()
+
+
 def test_dropped_frames_leave_gaps_that_do_no_harm(folder, tmp_path):
     kept = [path for i, path in enumerate(sorted(folder.glob("*.png"))) if i not in (8, 17, 18)]
     for path in kept:

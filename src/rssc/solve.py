@@ -25,6 +25,10 @@ from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.stages import Stages
 
+_TURNING_DEG = 0.2
+"""With less parallax than this, the camera only turned."""
+_TURNING = ("translations",)
+
 
 @dataclass(frozen=True)
 class CalibrateOptions:
@@ -76,6 +80,8 @@ class RefinedStretch:
     registered: np.ndarray
     """(f,) frames that could be placed."""
     notes: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    """What is not estimated: "translations" where the camera only turned."""
 
 
 def solve_stretch(footage: Any, source: Path, options: CalibrateOptions, stage: Stages) -> Solution:
@@ -95,6 +101,7 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
     """
     from rssc.frontend.lens_files import read_lens
     from rssc.frontend.reconstruction import read_colmap_model, reconstruct
+    from rssc.frontend.rotation import start_from_rotation
     from rssc.frontend.tracking import track
 
     sensor, size = read_lens(options.undistorted_from) if options.undistorted_from else (None, None)
@@ -105,24 +112,50 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
         )
     with stage("tracking") as report:
         tracks = track(footage.images, progress=lambda done, all_: report(done / all_))
-    with stage("reconstructing") as report:
-        if options.init is not None:
+
+    def refined(start: Any, fixed: tuple[str, ...] = ()) -> RefinedStretch:
+        with _blaming_footage():
+            with stage("estimating") as report:
+                shutter = Shutter(start.readout_ratio, start.axis)
+                camera = Camera(footage.width, footage.height, start.lens, shutter, sensor)
+                trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
+                scene = start_scene(camera, tracks, footage.frame_times, trajectory)
+                first = estimate(
+                    scene, lens=options.lens, knot_spacings=(1.0,), fixed=fixed, report=lambda _, share: report(share)
+                )
+            with stage("refining"):
+                scene = _refined(footage.images, first.adjustment.scene)
+        notes = (*footage.notes, *start.notes)
+        return RefinedStretch(scene, first, footage, source, start.registered, notes, fixed)
+
+    if options.init is not None:
+        with stage("reconstructing"):
             start = read_colmap_model(options.init, footage.names, footage.frame_times)
-        else:
+        return refined(start)
+    size, family, times = (footage.width, footage.height), _family(options.lens), footage.frame_times
+    fractions = _fractions(tracks, footage, sensor)
+
+    def turned() -> Any:
+        """The start for a camera that only turned; None where that does not explain the tracks."""
+        try:
+            return start_from_rotation(tracks, *size, lens=family, fractions=fractions["rows"], frame_times=times)
+        except NotCalibratableError:
+            return None
+
+    try:
+        with stage("reconstructing") as report:
             start = reconstruct(
-                tracks, footage.width, footage.height, lens=_family(options.lens),
-                fractions=_fractions(tracks, footage, sensor), frame_times=footage.frame_times,
+                tracks, *size, lens=family, fractions=fractions, frame_times=times,
                 progress=lambda _, share: report(share),
             )  # fmt: skip
-    with _blaming_footage():
-        with stage("estimating") as report:
-            camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
-            trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
-            scene = start_scene(camera, tracks, footage.frame_times, trajectory)
-            first = estimate(scene, lens=options.lens, knot_spacings=(1.0,), report=lambda _, share: report(share))
-        with stage("refining"):
-            scene = _refined(footage.images, first.adjustment.scene)
-    return RefinedStretch(scene, first, footage, source, start.registered, (*footage.notes, *start.notes))
+            rotation = turned() if start.parallax_deg < _TURNING_DEG else None
+        return refined(start) if rotation is None else refined(rotation, _TURNING)
+    except NotCalibratableError:
+        with stage("reconstructing"):
+            rotation = turned()
+        if rotation is None:
+            raise
+        return refined(rotation, _TURNING)
 
 
 def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Solution:
@@ -134,7 +167,7 @@ def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Soluti
     first, footage = refined.first, refined.footage
     with _blaming_footage(), stage("solving") as report:
         final = estimate(
-            refined.scene, method=method, rough=False, tried_lenses=first.lenses,
+            refined.scene, method=method, rough=False, tried_lenses=first.lenses, fixed=refined.fixed,
             report=lambda _, share: report(share),
         )  # fmt: skip
     source = str(refined.source)
@@ -161,12 +194,11 @@ def _family(lens: str) -> str | None:
     return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
 
 
-def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray] | None:
-    """(m,) row and column fractions on the sensor, where the images were undistorted."""
-    if sensor is None:
-        return None
+def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray]:
+    """(m,) row and column fractions on the sensor, also where the images were undistorted."""
+    lens = sensor or Lens("pinhole", 1.0, 1.0, 0.0, 0.0)
     return {
-        axis: Camera(footage.width, footage.height, sensor, Shutter(0.0, axis), sensor).row_fraction(tracks.pixels)
+        axis: Camera(footage.width, footage.height, lens, Shutter(0.0, axis), sensor).row_fraction(tracks.pixels)
         for axis in ("rows", "columns")
     }
 

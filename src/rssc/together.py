@@ -57,7 +57,7 @@ def common_camera(solutions: list[Solution]) -> tuple[Camera, Covariance, Combin
 def stretch_with(solution: Solution, camera: Camera) -> Stretch:
     """A stretch whose poses and points were adjusted to the common camera."""
     adjustment = solution.estimate.adjustment
-    fixed = (*camera.lens.parameter_names, "readout_ratio")
+    fixed = (*adjustment.options.fixed, *camera.lens.parameter_names, "readout_ratio")
     scene = adjust(
         replace(adjustment.scene, camera=camera), adjustment.options.method, loss="cauchy", fixed=fixed,
         loss_scale=adjustment.loss_scale, knot_spacing=adjustment.options.knot_spacing, covariance=False,

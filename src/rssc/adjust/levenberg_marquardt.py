@@ -105,7 +105,8 @@ def optimise(
             return finish("stalled", "no step lowers the cost any further")
         linear = reducer.linearise(state, damping)
         linearisations += 1
-        free = np.concatenate([np.full(6 * len(state.poses), problem.free_poses), problem.free_globals])
+        free_pose = np.repeat([problem.free_poses, problem.free_poses and problem.free_translations], 3)
+        free = np.concatenate([np.tile(free_pose, len(state.poses)), problem.free_globals])
         gradient_vector = np.where(free, linear.gradient, 0.0)
         gradient = float(max(np.abs(gradient_vector).max(), linear.reduced.totals[1]))
         if gradient < options.gradient_tolerance:
@@ -115,6 +116,7 @@ def optimise(
         except SingularError:
             damping, growth = damping * growth, growth * 2
             continue
+        step_pose *= free[: len(step_pose)]
         step_points = np.empty_like(state.points)
         predicted = np.zeros(len(linear.chunks))
 

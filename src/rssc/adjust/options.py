@@ -46,7 +46,8 @@ class AdjustOptions:
     loss_scale: float | None = None
     """Where the loss bends, in standard deviations of an observation; estimated from the data where not given."""
     fixed: tuple[str, ...] = ()
-    """What is not estimated: names of lens parameters, "readout_ratio", "poses" or "points"."""
+    """What is not estimated: names of lens parameters, "readout_ratio", "poses", "points", or "translations" of the
+    poses: a camera at the origin that only turns, whose points have a direction but no distance."""
     priors: tuple[Prior, ...] = ()
     """Gaussian priors on lens parameters and readout ratio."""
     motion_prior: tuple[float, float] | None = None

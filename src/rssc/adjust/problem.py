@@ -19,6 +19,9 @@ from rssc.model.trajectory import Trajectory
 _MAX_STEP = 1.5  # frame intervals between linked observations
 
 
+_LEAST_DAMPING = 1e-8
+
+
 @dataclass(frozen=True)
 class Problem:
     """Residual tables, the start, and which parameters are estimated."""
@@ -33,6 +36,7 @@ class Problem:
     free_globals: NDArray[np.bool_]
     """(9,) mask of the estimated ones."""
     free_poses: bool
+    free_translations: bool
     free_points: bool
     prior_matrix: FloatArray
     """(k, 9) whitened rows, with `prior_values` (k,) on the right."""
@@ -52,11 +56,16 @@ class Problem:
 
     @property
     def estimated_count(self) -> int:
-        """Estimated parameters, less the seven of the gauge."""
-        poses = 6 * len(self.start.poses) if self.free_poses else 0
-        points = 3 * len(self.start.points) if self.free_points else 0
-        gauge = 7 if self.free_poses and self.free_points else 0
+        """Estimated parameters, less those of the gauge: seven, or three where the camera only turns."""
+        poses = (6 if self.free_translations else 3) * len(self.start.poses) if self.free_poses else 0
+        points = (3 if self.free_translations else 2) * len(self.start.points) if self.free_points else 0
+        gauge = (7 if self.free_translations else 3) if self.free_poses and self.free_points else 0
         return int(self.free_globals.sum()) + poses + points - gauge
+
+    @property
+    def least_damping(self) -> float:
+        """Of the points: their distance is not observed by a camera that only turns."""
+        return 0.0 if self.free_translations else _LEAST_DAMPING
 
 
 def with_spline(state: State, poses: FloatArray) -> State:
@@ -103,6 +112,7 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
         parameter_indices=indices,
         free_globals=free,
         free_poses="poses" not in options.fixed,
+        free_translations="translations" not in options.fixed,
         free_points="points" not in options.fixed,
         prior_matrix=prior_matrix,
         prior_values=np.array([prior.value / prior.sigma for prior in options.priors]),
@@ -138,7 +148,7 @@ def with_trajectory(scene: Scene, knot_spacing: float = 1.0) -> Scene:
 
 
 def _check(scene: Scene, method: Method, options: AdjustOptions) -> None:
-    known = {*scene.camera.lens.parameter_names, "readout_ratio", "poses", "points"}
+    known = {*scene.camera.lens.parameter_names, "readout_ratio", "poses", "points", "translations"}
     unknown = [name for name in options.fixed if name not in known]
     if unknown:
         raise InputError(f"cannot fix {unknown[0]!r}; expected one of {', '.join(sorted(known))}.")

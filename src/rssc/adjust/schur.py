@@ -30,6 +30,7 @@ from rssc.model.arrays import FloatArray
 
 _DENSE_ROWS = 2400
 _BAND_LIMIT_BYTES = 300e6
+_STIFF = 1e9  # times what is typical: holds translations that are not estimated
 _JITTER = 1e-12
 _potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(("potrf", "potrs", "pbtrf", "pbtrs"), dtype=np.float64)
 
@@ -96,6 +97,7 @@ class Reducer:
     def linearise(self, state: State, damping: float) -> Linearisation:
         """Normal equations at a state, points eliminated, damping and datum added."""
         problem = self.problem
+        damping = max(damping, problem.least_damping)
         support, sparse_pattern, width = self._support(state)
         # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
         work = np.diff(support.offsets) ** 2 + 70 * problem.residuals_per_point
@@ -209,6 +211,8 @@ class Reducer:
         global_diagonal = np.maximum(np.diag(reduced.corner), 1e-300)
         add_pose_diagonal(reduced, damping * pose_diagonal + _JITTER * np.maximum(pose_diagonal, typical))
         np.fill_diagonal(reduced.corner, reduced.corner.diagonal() + damping * global_diagonal)
+        if not self.problem.free_translations:
+            add_pose_diagonal(reduced, np.tile([0.0, 0.0, 0.0, *(_STIFF * typical[3:6])], len(state.poses)))
         if self.problem.free_poses and self.problem.free_points:
             first, blocks = _datum(state.poses, pose_diagonal)
             kernels.add_blocks(reduced, first, blocks, 1)

@@ -24,7 +24,8 @@ def triangulate(scene: Scene, tracks: Tracks) -> tuple[FloatArray, FloatArray]:
     seen = np.asarray(np.isfinite(local).all(axis=1))
     rays = np.einsum("nji,nj->ni", poses[:, :, :3], np.where(seen[:, None], local, [0.0, 0.0, 1.0]))
     pixel = 1.0 / np.sqrt(camera.lens.fx * camera.lens.fy)
-    far = _FAR * (np.linalg.norm(np.ptp(centres, axis=0)) + 1e-9)
+    # Where the camera only turns, nobody knows the distance, and one is as good as any other.
+    far = _FAR * float(np.linalg.norm(np.ptp(centres, axis=0))) or 1.0
     points, errors = np.empty((tracks.point_count, 3)), np.empty(tracks.point_count)
     offsets, sigmas = tracks.offsets, np.full(len(tracks), pixel)
 

@@ -23,7 +23,7 @@ USUAL_FOCAL = 0.8
 PREFERENCE = 0.02
 """Share by which the cost counts more for every factor of two from the usual focal length."""
 
-_MODEL_OF = {"perspective": "radial", "fisheye": "fisheye"}
+MODEL_OF = {"perspective": "radial", "fisheye": "fisheye"}
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def rank_lenses(
     minima = []
     for family in families:
         for distortion in DISTORTION_GRID[family]:
-            lenses = [centred_lens(_MODEL_OF[family], f, distortion, width, height) for f in focals]
+            lenses = [centred_lens(MODEL_OF[family], f, distortion, width, height) for f in focals]
             costs = penalties * [colmap.epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
             for i, cost in enumerate(costs):
                 if cost <= costs[max(i - 1, 0) : i + 2].min():
                     focal = _vertex(np.log(focals), costs, i)
-                    lens = centred_lens(_MODEL_OF[family], focal, distortion, width, height)
+                    lens = centred_lens(MODEL_OF[family], focal, distortion, width, height)
                     minima.append(Candidate(lens, float(cost)))
     return sorted(minima, key=lambda c: c.cost)
 

@@ -62,7 +62,7 @@ class Start:
     notes: tuple[str, ...]
     """What a user should know, in plain sentences."""
     method: str
-    """'global', 'incremental' or 'given'."""
+    """'global', 'incremental', 'given' or 'rotation'."""
     readout_ratio: float = 0.0
     """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
     axis: Literal["rows", "columns"] = "rows"
@@ -118,7 +118,7 @@ def reconstruct(
 
     report("comparing lenses", 0.0)
     pairs = wide_pairs(FrameViews(tracks, tracks.pixels), side)
-    _check_motion(pairs, tracks, side)
+    check_motion(pairs, tracks, side)
     candidates = rank_lenses(pairs, width, height, families, focal_hints, max_error)
 
     report("estimating the readout", 0.2)
@@ -199,7 +199,8 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
     return Start(lens, cam_from_world, registered, notes + gaps, "given")
 
 
-def _check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
+def check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
+    """Raises NotCalibratableError where the image hardly moves."""
     if not pairs:
         raise NotCalibratableError(
             f"{tracks.point_count} tracks over {tracks.frame_count} frames link no two frames well enough; "
