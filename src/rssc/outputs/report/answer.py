@@ -29,6 +29,7 @@ PART_WORDS = {
     "knots": "smoothness",
     "lens": "lens model",
     "windows": "windows",
+    "rest": "measured rest",
     "stretches": "stretches",
 }
 """What the parts of the uncertainty are called; others keep their names."""
