@@ -10,6 +10,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 import rssc
+from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import Calibration
@@ -17,7 +18,7 @@ from rssc.model.stretch import Stretch
 from rssc.outputs.report.answer import field_of_view, number, quantities
 from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
 from rssc.outputs.report.report import render_report, write_report
-from rssc.outputs.report.residuals import residuals_of, with_trajectory
+from rssc.outputs.report.residuals import residuals_of
 from rssc.simulation.scenes import simulate_scene
 
 MAX_BYTES = 8_000_000
