@@ -41,7 +41,7 @@ PAPER: dict[str, Timing] = {
     "dpq": Timing(0.7668, 9, 2.6048),
     "dph": Timing(0.7735, 14, 3.9185),
 }
-"""Table 1 of the paper, medians over 50 runs."""
+"""Table 2 of the paper, medians over 50 runs."""
 
 
 @dataclass(frozen=True)
