@@ -60,7 +60,7 @@ def test_advice_fits_the_motion(changes, words):
 def test_motion_that_nothing_checks_is_flagged_whatever_the_error_bars():
     assert treacherous_motion([replace(GOOD, parallax_deg=0.01)])
     assert treacherous_motion([replace(GOOD, steadiness=0.999)])
-    assert not treacherous_motion([replace(GOOD, depth_spread=1e-3)])
+    assert treacherous_motion([replace(GOOD, depth_spread=1e-3)])
     assert not treacherous_motion([replace(GOOD, parallax_deg=0.01), GOOD])
 
 
