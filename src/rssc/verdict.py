@@ -128,7 +128,7 @@ def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False)
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
-    """Motions and scenes not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
+    """What is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
     if all(motion.image_motion < _LITTLE_MOTION or motion.parallax_deg < _NO_PARALLAX_DEG for motion in motions):
         return advice(motions)
     if all(motion.steadiness > _STEADY or motion.depth_spread < _FLAT for motion in motions):
