@@ -54,6 +54,8 @@ class Candidate:
     evidence: float
     """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
     adjustment: Adjustment
+    penalty: float = 0.0
+    """What the criterion charges for its parameters."""
     covariance: Covariance | None = None
     """With shared errors, where it was asked for."""
 
@@ -310,7 +312,8 @@ def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
 
     A spline so fine that rows leave whole intervals unseen explains a little more and knows much less: it is never the
     answer. A spline that is too coarse may fit well and still bend the readout: a finer one that knows nearly as much
-    and disagrees by more than chance is preferred.
+    and disagrees by more than chance is preferred, if it explains at least half of what it is charged. One that
+    explains less follows the noise, and the readout slides with it, its error bar notwithstanding.
     """
     limit = _MAX_SIGMA_RATIO * min(candidate.readout[1] for candidate in ranked)
     certain = [candidate for candidate in ranked if candidate.readout[1] <= limit] or ranked[:1]
@@ -318,7 +321,8 @@ def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
     for other in sorted(certain, key=lambda candidate: -candidate.adjustment.options.knot_spacing):
         (value, sigma), (finer, finer_sigma) = best.readout, other.readout
         is_finer = other.adjustment.options.knot_spacing < best.adjustment.options.knot_spacing
-        if is_finer and abs(finer - value) > _DISAGREEMENT * np.hypot(sigma, finer_sigma):
+        explains = other.evidence - best.evidence < 0.5 * (other.penalty - best.penalty)
+        if is_finer and explains and abs(finer - value) > _DISAGREEMENT * np.hypot(sigma, finer_sigma):
             best = other
     return [best, *(candidate for candidate in ranked if candidate is not best)]
 
@@ -330,14 +334,12 @@ def _rank(tried: list[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     lengths = np.linalg.norm(best.residuals, axis=1) / best.scene.tracks.sigmas
     share = _share(track_correlation(best))
     count = 2 * len(best.residuals) * share
-    scores = np.array(
-        [
-            share * adjustment.summary.cost / noise_level(lengths) ** 2 + _parameter_count(adjustment) * np.log(count)
-            for _, adjustment in tried
-        ]
-    )
+    penalties = np.array([_parameter_count(adjustment) * np.log(count) for _, adjustment in tried])
+    scores = share * costs / noise_level(lengths) ** 2 + penalties
     order = np.argsort(scores)
-    return tuple(Candidate(tried[i][0], float(scores[i] - scores[order[0]]), tried[i][1]) for i in order)
+    return tuple(
+        Candidate(tried[i][0], float(scores[i] - scores[order[0]]), tried[i][1], float(penalties[i])) for i in order
+    )
 
 
 def _parameter_count(adjustment: Adjustment) -> int:

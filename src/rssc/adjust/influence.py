@@ -88,8 +88,12 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     by_observation = influence.scores.T @ influence.scores
     by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())
-    spread = by_place + _positive(by_moment - by_observation)
-    return Covariance(influence.parameters, share * inverse @ spread @ inverse)
+    total = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
+    single = share * inverse @ by_observation @ inverse
+    # Groups are few, and their sums may cancel by chance where the estimate follows the noise: never below single
+    # observations.
+    low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
+    return Covariance(influence.parameters, total * np.outer(low, low))
 
 
 def _places(scene: Scene) -> IntArray:
