@@ -57,6 +57,8 @@ class Renderer:
         self.world = world
         self.texture_strength = texture_strength
         self._channels = 3 if colour else 1
+        # Several rays divide the footprint already.
+        self._taps = _TAPS if rays == 1 else 1
         self._looks = world.looks.copy()
         if not colour:
             for at in (DARK, BRIGHT):
@@ -80,7 +82,7 @@ class Renderer:
         total = np.zeros((camera.height, camera.width, self._channels), np.float32)
         image = np.empty_like(total)
         faces = np.empty((camera.height, camera.width), np.int32)
-        look = (world.solids, self._looks, world.texture.texels, self.texture_strength)
+        look = (world.solids, self._looks, world.texture.texels, self._taps, self.texture_strength)
         count = 4 * thread_count()
         bounds = np.unique(np.linspace(0, camera.height, count + 1).astype(int))
         chunks = [(int(a), int(b)) for a, b in pairwise(bounds)]
@@ -106,12 +108,13 @@ def _pixel_rays(
 
 
 @kernel
-def _face_texture(solids, looks, texels, solid, face, hits, direction, normal, reach):
+def _face_texture(solids, looks, texels, taps_across, solid, face, hits, direction, normal, reach):
     """Texture around a hit, averaged over the pixel's footprint.
 
     Args:
         hits: Point on the solid, in its axes; direction: of the ray; normal: of the surface, all as (x, y, z).
         reach: Width of the pixel at the hit, in metres.
+        taps_across: Into how many parts the width of the footprint is divided.
     """
     density = solids[solid, TEXELS]
     axis = face // 2
@@ -132,19 +135,19 @@ def _face_texture(solids, looks, texels, solid, face, hits, direction, normal, r
     length = width / cosine
     slant = math.sqrt(tu * tu + tv * tv)
     du, dv = (tu / slant, tv / slant) if slant > 1e-9 else (1.0, 0.0)
-    taps = min(int(_TAPS / cosine + 0.5), _MAX_TAPS)
-    level = level_of(max(width / _TAPS, length / taps))
+    taps = min(int(taps_across / cosine + 0.5), _MAX_TAPS)
+    level = level_of(max(width / taps_across, length / taps))
     total = 0.0
     for i in range(taps):
         along = ((i + 0.5) / taps - 0.5) * length
-        for j in range(_TAPS):
-            across = ((j + 0.5) / _TAPS - 0.5) * width
+        for j in range(taps_across):
+            across = ((j + 0.5) / taps_across - 0.5) * width
             total += sample(texels, u + along * du - across * dv, v + along * dv + across * du, level)
-    return total / (taps * _TAPS)
+    return total / (taps * taps_across)
 
 
 @kernel
-def _shade_ray(rx, ry, rz, spread, rotations, origins, k, solids, looks, texels, strength):
+def _shade_ray(rx, ry, rz, spread, rotations, origins, k, solids, looks, texels, taps, strength):
     """What a ray (in camera coordinates, from the k-th pose) meets: solid, face, brightness and texture."""
     if math.isnan(rx):
         return -2, 0, 0.0, 0.0
@@ -157,7 +160,7 @@ def _shade_ray(rx, ry, rz, spread, rotations, origins, k, solids, looks, texels,
     nx, ny, nz, shade = normal_and_shade(solids, looks, solid, face, hit_x, hit_y, hit_z)
     cosine, sine = solids[solid, COS], solids[solid, SIN]
     value = _face_texture(
-        solids, looks, texels, solid, face, (hit_x, hit_y, hit_z),
+        solids, looks, texels, taps, solid, face, (hit_x, hit_y, hit_z),
         (cosine * dx - sine * dz, dy, sine * dx + cosine * dz), (nx, ny, nz), _LENS_BLUR * spread * distance,
     )  # fmt: skip
     return solid, face, shade, 0.5 + strength * (value - 0.5)
@@ -176,7 +179,7 @@ def _add_colour(looks, solid, face, shade, value, weight, image, row, column):
 
 @kernel
 def _render_rows(
-    begin, end, rays, spread, rotations, origins, by_column, solids, looks, texels, strength, image, faces
+    begin, end, rays, spread, rotations, origins, by_column, solids, looks, texels, taps, strength, image, faces
 ):  # fmt: skip
     """One ray through the centre of every pixel of some rows."""
     for row in range(begin, end):
@@ -184,7 +187,7 @@ def _render_rows(
             k = column if by_column else row
             solid, face, shade, value = _shade_ray(
                 rays[row, column, 0], rays[row, column, 1], rays[row, column, 2], spread[row, column], rotations,
-                origins, k, solids, looks, texels, strength,
+                origins, k, solids, looks, texels, taps, strength,
             )  # fmt: skip
             faces[row, column] = 6 * solid + face
             for c in range(image.shape[2]):
@@ -194,7 +197,7 @@ def _render_rows(
 
 @kernel
 def _smooth_outlines(
-    begin, end, rays, spread, rotations, origins, by_column, solids, looks, texels, strength, faces, image
+    begin, end, rays, spread, rotations, origins, by_column, solids, looks, texels, taps, strength, faces, image
 ):  # fmt: skip
     """Several rays through every pixel whose neighbours show another face."""
     height, width = faces.shape
@@ -227,6 +230,6 @@ def _smooth_outlines(
                 norm = 1.0 / math.sqrt(x * x + y * y + z * z)
                 solid, face, shade, value = _shade_ray(
                     x * norm, y * norm, z * norm, 0.5 * spread[row, column], rotations, origins, k, solids, looks,
-                    texels, strength,
+                    texels, taps, strength,
                 )  # fmt: skip
                 _add_colour(looks, solid, face, shade, value, weight, image, row, column)
