@@ -41,6 +41,7 @@ _MAX_SIGMA_RATIO = 3.0
 _DISAGREEMENT = 3.0
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
+_SHUTTER_FRAMES = 120
 _MIN_SEEN = 0.98  # share of the observations that a lens model must see to be tried
 
 Report = Callable[[str, float], None]
@@ -118,10 +119,12 @@ def estimate(
         current = robust_adjust(scene if known else restart(scene, few), **options)
         report("choosing the shutter", 0.15)
         shutters = _try_shutters(current, options)
-        better = next(shutter.adjustment for shutter in shutters if shutter.name != "global")
-        if better is not current:
+        better = next(shutter for shutter in shutters if shutter.name != "global")
+        if better.name != current.scene.camera.shutter.axis:
             # Points and outliers were found under the wrong shutter.
-            scene = _with_solution(scene, better.scene)
+            whole = better.adjustment.scene.tracks.frame_count == scene.tracks.frame_count
+            scene = _with_solution(scene, better.adjustment.scene if whole else current.scene)
+            scene = replace(scene, camera=better.adjustment.scene.camera)
             current = robust_adjust(scene if known else restart(scene, few), **options)
         report("choosing the lens", 0.25)
         lenses = _try_lenses(current, _lens_models(lens), options)
@@ -239,12 +242,17 @@ def _lens_models(lens: str) -> tuple[str, ...]:
 
 
 def _try_shutters(current: Adjustment, options: dict[str, Any]) -> tuple[Candidate, ...]:
-    """The shutter that was assumed, the other axis, and none at all."""
+    """The shutter that was assumed, the other axis, and none at all, on at most `_SHUTTER_FRAMES` frames."""
     scene, assumed = current.scene, current.scene.camera.shutter
     other = "columns" if assumed.axis == "rows" else "rows"
     fixed = options.get("fixed", ())
+    candidates = [(other, Shutter(0.0, other), ()), ("global", Shutter(0.0), ("readout_ratio",))]
     tried = [(assumed.axis, current)]
-    for name, shutter, held in ((other, Shutter(0.0, other), ()), ("global", Shutter(0.0), ("readout_ratio",))):
+    if scene.tracks.frame_count > _SHUTTER_FRAMES:
+        first = (scene.tracks.frame_count - _SHUTTER_FRAMES) // 2
+        scene = scene.window(first, first + _SHUTTER_FRAMES)
+        candidates, tried = [(assumed.axis, assumed, ()), *candidates], []
+    for name, shutter, held in candidates:
         start = replace(scene, camera=replace(scene.camera, shutter=shutter))
         if not sees(start, start.points, start.tracks).all():
             continue
