@@ -10,6 +10,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.frontend.refinement import reference_observations, refine
 from rssc.frontend.tracking import TrackingOptions, track
 from rssc.kernels import registration
+from rssc.model import Tracks
 
 WIDTH, HEIGHT = 400, 300
 HALF = 10
@@ -83,6 +84,22 @@ def test_tracks_have_no_gaps_and_cover_the_image(shaken):
     middle = tracks.pixels[tracks.frames == 6]
     cells = np.histogram2d(middle[:, 0], middle[:, 1], bins=(4, 3), range=((0, WIDTH), (0, HEIGHT)))[0]
     assert cells.min() >= 4
+
+
+def test_long_tracks_are_cut_at_different_frames():
+    frames = np.concatenate([np.tile(np.arange(250), 40), np.arange(60)])
+    points = np.concatenate([np.repeat(np.arange(40), 250), np.full(60, 40)])
+    tracks = Tracks(250, 41, frames, points, np.column_stack([frames, points]))
+    pieces = tracks.cut(100)
+    first, last = pieces.frames[pieces.offsets[:-1]], pieces.frames[pieces.offsets[1:] - 1]
+    assert (last - first < 100).all() and pieces.lengths.sum() == len(tracks)
+    np.testing.assert_array_equal(pieces.pixels[:, 0], pieces.frames)
+    owners = pieces.pixels[:, 1]
+    assert all(len(np.unique(owners[pieces.points == p])) == 1 for p in range(pieces.point_count))
+    # The short one is whole, and every pair of neighbouring frames is bridged by most of the pieces.
+    assert pieces.lengths[-1] == 60
+    bridges = np.bincount(pieces.frames[1:][np.diff(pieces.points) == 0], minlength=250)
+    assert bridges[1:].min() >= 37
 
 
 def test_outlines_do_not_become_tracks():

@@ -25,6 +25,8 @@ from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.stages import Stages
 
+_TRACK_FRAMES = 100
+"""Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third power."""
 _TURNING_DEG = 0.2
 """With less parallax than this, the camera only turned."""
 _TURNING = ("translations",)
@@ -111,7 +113,8 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
             f"{footage.height}. Give the calibration of this image size."
         )
     with stage("tracking") as report:
-        tracks = track(footage.images, progress=lambda done, all_: report(done / all_))
+        tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
+        tracks = tracks.select_points(tracks.lengths >= 3)
 
     def refined(start: Any, fixed: tuple[str, ...] = ()) -> RefinedStretch:
         with _blaming_footage():

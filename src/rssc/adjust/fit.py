@@ -5,8 +5,7 @@ rest is decided by a small penalty on the change of velocity from knot to knot.
 """
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.linalg import spsolve
+from scipy.linalg import solveh_banded
 
 from rssc.errors import InputError
 from rssc.kernels import lie, spline
@@ -17,6 +16,7 @@ from rssc.model.trajectory import Trajectory
 
 _SMOOTHNESS = 1e-4
 _MAX_ITERATIONS = 10
+_BAND = 24  # four controls of six
 
 
 @kernel
@@ -33,6 +33,18 @@ def _linearise(controls, start, spacing, times, targets, residuals, jacobians, f
                 jacobians[i, row, column] = jacobian[row, column]
         first[i] = k
     return w, transports
+
+
+@kernel
+def _add(first, normals, gradients, band, gradient):
+    """Adds symmetric blocks and their gradients, each from control first[i] on, to a lower band and a gradient."""
+    size = normals.shape[1]
+    for i in range(len(first)):
+        at = 6 * first[i]
+        for a in range(size):
+            gradient[at + a] += gradients[i, a]
+            for b in range(a + 1):
+                band[a - b, at + b] += normals[i, a, b]
 
 
 @kernel
@@ -71,24 +83,15 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
     controls = interpolate_poses(times, poses, knots)
     residuals, jacobians = np.empty((len(times), 6)), np.empty((len(times), 6, 24))
     first = np.empty(len(times), dtype=np.int64)
-    rows = np.repeat(np.arange(6 * len(times)), 24)
     for _ in range(_MAX_ITERATIONS):
         w, transports = _linearise(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
-        columns = np.repeat((6 * first)[:, None] + np.arange(24), 6, axis=0).reshape(-1)
-        data = csr_array((jacobians.reshape(-1), (rows, columns)), shape=(6 * len(times), 6 * count))
-        smooth, bend = _smoothness(w, transports, count)
-        step = -spsolve((data.T @ data + smooth).tocsc(), data.T @ residuals.reshape(-1) + bend).reshape(-1, 6)
+        band, gradient = np.zeros((_BAND, 6 * count)), np.zeros(6 * count)
+        transposed = jacobians.transpose(0, 2, 1)
+        _add(first, transposed @ jacobians, (transposed @ residuals[:, :, None])[:, :, 0].copy(), band, gradient)
+        smooth, bend = motion_prior_blocks(w, transports, np.full(6, _SMOOTHNESS))
+        _add(np.arange(len(smooth)), smooth, bend, band, gradient)
+        step = -solveh_banded(band, gradient, lower=True).reshape(-1, 6)
         controls = lie.retract(controls, step)
         if np.abs(step).max() < 1e-10 * (1 + np.abs(controls).max()):
             break
     return Trajectory(controls, start, knot_spacing)
-
-
-def _smoothness(w: FloatArray, transports: FloatArray, count: int) -> tuple[coo_array, FloatArray]:
-    """Normal matrix and gradient of the penalty."""
-    normals, gradients = motion_prior_blocks(w, transports, np.full(6, _SMOOTHNESS))
-    index = 6 * np.arange(len(normals))[:, None] + np.arange(18)
-    rows, columns = np.repeat(index, 18, axis=1).reshape(-1), np.tile(index, (1, 18)).reshape(-1)
-    gradient = np.zeros(6 * count)
-    np.add.at(gradient, index, gradients)
-    return coo_array((normals.reshape(-1), (rows, columns)), shape=(6 * count, 6 * count)), gradient

@@ -80,3 +80,16 @@ class Tracks:
             self.frame_count, int(keep.sum()), self.frames[rows], number[self.points[rows]], self.pixels[rows],
             self.sigmas[rows],
         )  # fmt: skip
+
+    def cut(self, frame_count: int) -> "Tracks":
+        """Longer tracks in pieces that span at most so many frames, each a point of its own.
+
+        Cuts of different tracks lie at different frames, so that the pieces of some bridge the cuts of others.
+        """
+        first, last = self.frames[self.offsets[self.points]], self.frames[self.offsets[self.points + 1] - 1]
+        # Multiples of the golden ratio spread evenly over a circle however many there are.
+        phase = (np.arange(self.point_count) * 0.6180339887 % 1.0 * frame_count).astype(np.int64)
+        piece = np.where(last - first < frame_count, 0, (self.frames + phase[self.points]) // frame_count)
+        begins = np.concatenate([[True], (np.diff(self.points) != 0) | (np.diff(piece) != 0)])
+        points = np.cumsum(begins) - 1
+        return Tracks(self.frame_count, int(points[-1]) + 1, self.frames, points, self.pixels, self.sigmas)
