@@ -29,7 +29,6 @@ _TRACK_FRAMES = 100
 """Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third power."""
 _TURNING_DEG = 0.2
 """With less parallax than this, the camera only turned."""
-_TURNING = ("translations",)
 
 
 @dataclass(frozen=True)
@@ -101,64 +100,91 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
     Raises:
         NotCalibratableError: The footage cannot tell.
     """
-    from rssc.frontend.lens_files import read_lens
-    from rssc.frontend.reconstruction import read_colmap_model, reconstruct
-    from rssc.frontend.rotation import start_from_rotation
     from rssc.frontend.tracking import track
 
-    sensor, size = read_lens(options.undistorted_from) if options.undistorted_from else (None, None)
-    if size is not None and size != (footage.width, footage.height):
-        raise InputError(
-            f"{options.undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
-            f"{footage.height}. Give the calibration of this image size."
-        )
+    sensor = _sensor_lens(options, footage)
     with stage("tracking") as report:
         tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
         tracks = tracks.select_points(tracks.lengths >= 3)
-
-    def refined(start: Any, fixed: tuple[str, ...] = ()) -> RefinedStretch:
-        with _blaming_footage():
-            with stage("estimating") as report:
-                shutter = Shutter(start.readout_ratio, start.axis)
-                camera = Camera(footage.width, footage.height, start.lens, shutter, sensor)
+    failure = None
+    for start, fixed in _starts(tracks, footage, sensor, options, stage):
+        try:
+            with _blaming_footage(), stage("estimating") as report:
+                camera = Camera(
+                    footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor
+                )
                 trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
                 scene = start_scene(camera, tracks, footage.frame_times, trajectory)
                 first = estimate(
                     scene, lens=options.lens, knot_spacings=(1.0,), fixed=fixed, report=lambda _, share: report(share)
                 )
-            with stage("refining"):
+            with _blaming_footage(), stage("refining"):
                 scene = _refined(footage.images, first.adjustment.scene)
-        notes = (*footage.notes, *start.notes)
-        return RefinedStretch(scene, first, footage, source, start.registered, notes, fixed)
+        except NotCalibratableError as error:
+            failure = failure or error
+            continue
+        return RefinedStretch(scene, first, footage, source, start.registered, (*footage.notes, *start.notes), fixed)
+    raise failure or NotCalibratableError("nothing explains how the tracks move.")
 
+
+def _sensor_lens(options: CalibrateOptions, footage: Any) -> Lens | None:
+    """What the images were undistorted with."""
+    from rssc.frontend.lens_files import read_lens
+
+    if options.undistorted_from is None:
+        return None
+    lens, size = read_lens(options.undistorted_from)
+    if size is not None and size != (footage.width, footage.height):
+        raise InputError(
+            f"{options.undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
+            f"{footage.height}. Give the calibration of this image size."
+        )
+    return lens
+
+
+def _starts(
+    tracks: Tracks, footage: Any, sensor: Lens | None, options: CalibrateOptions, stage: Stages
+) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """What to start from and what to hold fixed then: a moving camera, and one that only turns if that cannot be.
+
+    Raises:
+        NotCalibratableError: There is none.
+    """
+    from rssc.frontend.reconstruction import read_colmap_model, reconstruct
+    from rssc.frontend.rotation import start_from_rotation
+
+    times = footage.frame_times
     if options.init is not None:
         with stage("reconstructing"):
-            start = read_colmap_model(options.init, footage.names, footage.frame_times)
-        return refined(start)
-    size, family, times = (footage.width, footage.height), _family(options.lens), footage.frame_times
-    fractions = _fractions(tracks, footage, sensor)
-
-    def turned() -> Any:
-        """The start for a camera that only turned; None where that does not explain the tracks."""
-        try:
-            return start_from_rotation(tracks, *size, lens=family, fractions=fractions["rows"], frame_times=times)
-        except NotCalibratableError:
-            return None
-
+            start = read_colmap_model(options.init, footage.names, times)
+        yield start, ()
+        return
+    size, family, fractions = (
+        (footage.width, footage.height),
+        _family(options.lens),
+        _fractions(tracks, footage, sensor),
+    )
+    moving = failure = None
     try:
         with stage("reconstructing") as report:
-            start = reconstruct(
+            moving = reconstruct(
                 tracks, *size, lens=family, fractions=fractions, frame_times=times,
                 progress=lambda _, share: report(share),
             )  # fmt: skip
-            rotation = turned() if start.parallax_deg < _TURNING_DEG else None
-        return refined(start) if rotation is None else refined(rotation, _TURNING)
-    except NotCalibratableError:
+    except NotCalibratableError as error:
+        failure = error
+    if moving is not None and moving.parallax_deg >= _TURNING_DEG:
+        yield moving, ()
+    try:
         with stage("reconstructing"):
-            rotation = turned()
-        if rotation is None:
-            raise
-        return refined(rotation, _TURNING)
+            turning = start_from_rotation(tracks, *size, lens=family, fractions=fractions["rows"], frame_times=times)
+    except NotCalibratableError:
+        if failure is not None:
+            raise failure from None
+        if moving is not None and moving.parallax_deg < _TURNING_DEG:
+            yield moving, ()
+    else:
+        yield turning, ("translations",)
 
 
 def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Solution:

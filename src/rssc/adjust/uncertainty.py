@@ -1,7 +1,7 @@
 """One calibrated standard deviation for each parameter, and the parts that it is made of.
 
     noise      every observation errs by itself: the inverse of the information
-    shared     what errors shared by a track or by a moment add to it (see `influence`)
+    shared     what errors shared by a place or by a moment add to it (see `influence`)
     knots      how far a finer spline moves the answer, beyond what its own noise explains, and what is left of the
                error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it

@@ -28,13 +28,7 @@ def start_from_rotation(
 ) -> Start:
     """Poses of all frames at one place, a lens and a rough readout ratio.
 
-    Args:
-        tracks: Tracks over consecutive frames of a video.
-        width: Of the images in pixels.
-        height: Of the images in pixels.
-        lens: 'perspective' or 'fisheye' to try only one family; both where not given.
-        fractions: (m,) how far into the readout of the sensor's rows each observation was read, 0 to 1.
-        frame_times: (f,) time of each frame in frame intervals.
+    Takes what `reconstruct` takes, with the fractions of the sensor's rows alone.
 
     Raises:
         NotCalibratableError: The camera did not only turn, or hardly at all.
