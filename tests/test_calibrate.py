@@ -92,6 +92,8 @@ def test_a_camera_that_only_turns_is_calibrated_by_its_turning(clip, tmp_path):
     assert found.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
     path = found.stretches[0].scene.cam_from_world[:, :, 3]
     assert not path.any()
+    quick = check(tmp_path / "clip", fps=30.0)
+    assert quick.status == "weak" and any("hardly changed its place" in reason for reason in quick.reasons)
 
 
 def test_dropped_frames_leave_gaps_that_do_no_harm(folder, tmp_path):

@@ -10,13 +10,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from rssc.adjust.estimate import restart, robust_adjust, spread_tracks, start_scene
+from rssc.adjust.bundle import Adjustment
+from rssc.adjust.estimate import restart, robust_adjust, spread_tracks
 from rssc.adjust.influence import shared_error_covariance
 from rssc.errors import NotCalibratableError
 from rssc.model.calibration import Status
-from rssc.model.camera import Camera, Shutter
+from rssc.model.camera import Camera
+from rssc.model.tracks import Tracks
 from rssc.motion_summary import MotionSummary, summarise_motion
-from rssc.solve import start_trajectory
+from rssc.solve import CalibrateOptions, starts
 from rssc.stages import Progress, Stages
 from rssc.verdict import advice, uncertain_parameters
 
@@ -54,7 +56,6 @@ def check(
         frames: First frame and one past the last; the most informative ones where not given.
         progress: Called with the name of the stage and the share of it that is done.
     """
-    from rssc.frontend.reconstruction import reconstruct
     from rssc.frontend.tracking import track
     from rssc.frontend.video import choose_stretches, read_footage
 
@@ -71,14 +72,8 @@ def check(
     try:
         with stage("tracking") as report:
             tracks = track(footage.images, progress=lambda a, b: report(a / b))
-        with stage("solving") as report:
-            start = reconstruct(tracks, footage.width, footage.height, frame_times=footage.frame_times,
-                                progress=lambda _, share: report(0.7 * share))  # fmt: skip
-            camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis))
-            trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
-            scene = start_scene(camera, tracks, footage.frame_times, trajectory)
-            solved = robust_adjust(restart(scene, spread_tracks(scene.tracks)))
-            covariance = shared_error_covariance(solved)
+        solved, turned = _rough_solve(tracks, footage, stage)
+        covariance = shared_error_covariance(solved)
     except NotCalibratableError as error:
         return Check("degenerate", (str(error),))
     motion = summarise_motion(solved.scene)
@@ -87,10 +82,22 @@ def check(
         return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
     expected = replace(covariance, matrix=covariance.matrix / _ROUGH**2)
     lost, weak = uncertain_parameters(solved.scene.camera, expected)
-    if lost or weak:
+    if lost or weak or turned:
         weak += advice([motion])
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
     return Check(status, (*lost, *weak), camera, covariance.sigma("readout_ratio"), motion)
+
+
+def _rough_solve(tracks: Tracks, footage: Any, stage: Stages) -> tuple[Adjustment, bool]:
+    """Some of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
+    failure = None
+    for _, scene, fixed in starts(tracks, footage, None, CalibrateOptions(), stage):
+        try:
+            with stage("solving"):
+                return robust_adjust(restart(scene, spread_tracks(tracks)), fixed=fixed), bool(fixed)
+        except NotCalibratableError as error:
+            failure = failure or error
+    raise failure or NotCalibratableError("nothing explains how the tracks move.")
 
 
 def _halved(footage: Any) -> Any:

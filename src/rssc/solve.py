@@ -107,23 +107,18 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
         tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
-    for start, fixed in _starts(tracks, footage, sensor, options, stage):
+    for start, scene, fixed in starts(tracks, footage, sensor, options, stage):
         try:
             with _blaming_footage(), stage("estimating") as report:
-                camera = Camera(
-                    footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor
-                )
-                trajectory = start_trajectory(footage.frame_times, start.cam_from_world, start.readout_ratio)
-                scene = start_scene(camera, tracks, footage.frame_times, trajectory)
                 first = estimate(
                     scene, lens=options.lens, knot_spacings=(1.0,), fixed=fixed, report=lambda _, share: report(share)
                 )
             with _blaming_footage(), stage("refining"):
-                scene = _refined(footage.images, first.adjustment.scene)
+                refined = _refined(footage.images, first.adjustment.scene)
         except NotCalibratableError as error:
             failure = failure or error
             continue
-        return RefinedStretch(scene, first, footage, source, start.registered, (*footage.notes, *start.notes), fixed)
+        return RefinedStretch(refined, first, footage, source, start.registered, (*footage.notes, *start.notes), fixed)
     raise failure or NotCalibratableError("nothing explains how the tracks move.")
 
 
@@ -142,10 +137,10 @@ def _sensor_lens(options: CalibrateOptions, footage: Any) -> Lens | None:
     return lens
 
 
-def _starts(
+def starts(
     tracks: Tracks, footage: Any, sensor: Lens | None, options: CalibrateOptions, stage: Stages
-) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """What to start from and what to hold fixed then: a moving camera, and one that only turns if that cannot be.
+) -> Iterator[tuple[Any, Scene, tuple[str, ...]]]:
+    """Starts, their scenes and what to hold fixed: a moving camera, and one that only turns if that cannot be.
 
     Raises:
         NotCalibratableError: There is none.
@@ -154,16 +149,19 @@ def _starts(
     from rssc.frontend.rotation import start_from_rotation
 
     times = footage.frame_times
+
+    def scene_of(start: Any) -> Scene:
+        camera = Camera(footage.width, footage.height, start.lens, Shutter(start.readout_ratio, start.axis), sensor)
+        trajectory = start_trajectory(times, start.cam_from_world, start.readout_ratio)
+        return start_scene(camera, tracks, times, trajectory)
+
     if options.init is not None:
         with stage("reconstructing"):
             start = read_colmap_model(options.init, footage.names, times)
-        yield start, ()
+        yield start, scene_of(start), ()
         return
-    size, family, fractions = (
-        (footage.width, footage.height),
-        _family(options.lens),
-        _fractions(tracks, footage, sensor),
-    )
+    size, family = (footage.width, footage.height), _family(options.lens)
+    fractions = _fractions(tracks, footage, sensor)
     moving = failure = None
     try:
         with stage("reconstructing") as report:
@@ -174,7 +172,7 @@ def _starts(
     except NotCalibratableError as error:
         failure = error
     if moving is not None and moving.parallax_deg >= _TURNING_DEG:
-        yield moving, ()
+        yield moving, scene_of(moving), ()
     try:
         with stage("reconstructing"):
             turning = start_from_rotation(tracks, *size, lens=family, fractions=fractions["rows"], frame_times=times)
@@ -182,9 +180,9 @@ def _starts(
         if failure is not None:
             raise failure from None
         if moving is not None and moving.parallax_deg < _TURNING_DEG:
-            yield moving, ()
+            yield moving, scene_of(moving), ()
     else:
-        yield turning, ("translations",)
+        yield turning, scene_of(turning), ("translations",)
 
 
 def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Solution:

@@ -54,7 +54,7 @@ def rolling_shutter_project(
         error = fraction(rows, s) - s
         # Late in a long clip rounding is worse than the tolerance: a tiny error that no longer falls is the end too.
         stalled = (np.abs(error) < _ROUNDING) & (np.abs(error) > 0.5 * np.abs(error_before))
-        active = (np.abs(error) > _TOLERANCE) & ~stalled
+        active = (np.abs(error) > _TOLERANCE) & (s != before) & ~stalled
         if not active.any():
             break
         slope = (error - error_before)[active] / (s - before)[active]
