@@ -72,7 +72,7 @@ class Efficiency:
     trials: int = 50
     """Scenes."""
     seed: int = 0
-    points: int = 100
+    points: int = 60
     """Points in each scene."""
     methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
 

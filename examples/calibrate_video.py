@@ -1,0 +1,31 @@
+"""Calibrates the camera of a video and undistorts its first frame with OpenCV: python calibrate_video.py clip.mp4."""
+
+import sys
+
+import cv2
+import numpy as np
+
+import rssc
+
+
+def main(source: str) -> None:
+    calibration = rssc.calibrate(source)
+    lens, shutter = calibration.camera.lens, calibration.camera.shutter
+    print(f"{lens.model}: fx {lens.fx:.2f} +- {1.96 * calibration.sigma('fx'):.2f} pixels")
+    print(f"readout {1e3 * calibration.readout_time_s:.3f} ms, {shutter.readout_ratio:.4f} of the frame interval")
+    print(calibration.status, *calibration.reasons, sep="\n  ")
+    calibration.save("calibration.json")
+
+    _, frame = cv2.VideoCapture(source).read()
+    matrix = np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
+    if lens.model == "fisheye":
+        flat = cv2.fisheye.undistortImage(frame, matrix, np.array(lens.distortion), Knew=matrix)
+    else:
+        coefficients = np.zeros(4)
+        coefficients[: len(lens.distortion)] = lens.distortion
+        flat = cv2.undistort(frame, matrix, coefficients)
+    cv2.imwrite("undistorted.png", flat)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
