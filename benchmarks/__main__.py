@@ -15,6 +15,7 @@ NAMES = {
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
+    "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
     "breakage": "whether the gate notices a kernel slowed twice and a wrong Jacobian",
     "cost": "what kernels cost in units of a reference, and how far that scatters from run to run",
