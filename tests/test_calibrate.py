@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 import rssc
+from rssc.answer import cannot_tell
 from rssc.check import check
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
+from rssc.model.calibration import Calibration
 from rssc.outputs.files import write_results
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
+from rssc.solve import CalibrateOptions
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,16 @@ def test_writes_complete_files(calibration, tmp_path):
     assert rows.shape == (30, 8)
     np.testing.assert_allclose(np.linalg.norm(rows[:, 4:], axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(np.diff(rows[:, 0]), 1 / 30, atol=1e-6)
+
+
+def test_results_without_an_answer_leave_nothing_of_an_earlier_one(calibration, tmp_path):
+    write_results(calibration, tmp_path)
+    assert (tmp_path / "stretches.npz").exists()
+    write_results(cannot_tell(480, 360, 1 / 30, ("the camera hardly moved",), CalibrateOptions()), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration.json", "report.html"]
+    assert "hardly moved" in (tmp_path / "report.html").read_text()
+    with pytest.raises(InputError, match="could not be calibrated"):
+        Calibration.load(tmp_path / "calibration.json").require_stretches()
 
 
 def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_path):
@@ -156,7 +169,7 @@ def test_bad_input_is_one_clear_line(bad_inputs, tmp_path, source, options, code
     if code == 2:
         assert not written
     else:
-        assert written == {"calibration.json"}
+        assert written == {"calibration.json", "report.html"}
         assert json.loads((tmp_path / "out" / "calibration.json").read_text())["status"] == "degenerate"
 
 

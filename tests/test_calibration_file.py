@@ -41,6 +41,17 @@ def test_round_trip(calibration, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["calibration.json"]
 
 
+def test_the_lens_that_images_were_undistorted_with_is_remembered(calibration, tmp_path):
+    sensor = Lens("opencv", 510.0, 511.0, 321.0, 241.0, (0.1, 0.0, 0.0, 0.0))
+    undistorted = replace(calibration, camera=replace(calibration.camera, undistorted_from=sensor))
+    undistorted.save(tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text())
+    jsonschema.validate(document, schema())
+    assert Calibration.load(tmp_path / "c.json").camera.undistorted_from == sensor
+    calibration.save(tmp_path / "c.json")
+    assert "undistorted_from" not in json.loads((tmp_path / "c.json").read_text())
+
+
 def test_file_validates_against_the_published_schema(calibration, tmp_path):
     calibration.save(tmp_path / "c.json")
     document = json.loads((tmp_path / "c.json").read_text())

@@ -264,7 +264,8 @@ def test_rows_of_undistorted_images_are_not_passed_off_as_the_sensors(format_nam
     calibration = calibration_of(camera_of("pinhole"))
     stretch = calibration.stretches[0]
     camera = replace(stretch.scene.camera, undistorted_from=LENSES["fisheye"])
-    calibration = replace(calibration, stretches=(replace(stretch, scene=replace(stretch.scene, camera=camera)),))
+    stretches = (replace(stretch, scene=replace(stretch.scene, camera=camera)),)
+    calibration = replace(calibration, camera=camera, stretches=stretches)
     if EXPORTERS[format_name].has_row_times:
         with pytest.raises(InputError, match="undistorted"):
             export_files(calibration, format_name)
@@ -277,7 +278,7 @@ def test_rows_of_undistorted_images_are_not_passed_off_as_the_sensors(format_nam
 def test_poses_are_asked_for_where_needed(format_name):
     calibration = replace(calibration_of(camera_of()), stretches=())
     if EXPORTERS[format_name].has_poses:
-        with pytest.raises(InputError, match=r"no stretches\.npz beside"):
+        with pytest.raises(InputError, match=r"stretches\.npz is not beside"):
             export_files(calibration, format_name)
     else:
         assert export_files(calibration, format_name)
@@ -323,7 +324,7 @@ def test_command(tmp_path):
     [
         ("metashape", "out", "format is 'metashape'"),
         ("kalibr", "missing", "cannot read"),
-        ("gsplat", "out", "no stretch"),
+        ("gsplat", "out", "stretches.npz is not beside"),
     ],
 )
 def test_command_says_what_is_wrong_in_one_line(tmp_path, format_name, output, message):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import av
 import cv2
@@ -15,7 +16,7 @@ from rssc.errors import InputError
 from rssc.model import Camera, Lens
 from rssc.model.stretch import STRETCHES_NAME, write_stretches
 from rssc.outputs.rectify import Rectifier, expand, rectify_frame
-from rssc.outputs.rectify_footage import rectify_footage
+from rssc.outputs.rectify_footage import _stretches_of, rectify_footage
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 
 WIDTH, HEIGHT, FRAMES = 320, 240, 12
@@ -243,6 +244,16 @@ def test_wrong_sources_get_one_clear_line(clip, calibration, video, tmp_path):
     with pytest.raises(InputError, match="source itself"):
         rectify_footage(video, calibration, video)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["images"]
+
+
+def test_of_several_sources_each_has_its_own_trajectory(clip, calibration, tmp_path):
+    first = calibration.stretches[0]
+    other = replace(first, scene=replace(first.scene, points=first.scene.points * 1.1), source="b")
+    both = replace(calibration, stretches=(replace(first, source="a"), other))
+    assert _stretches_of(Path("b"), both) == [other]
+    assert _stretches_of(tmp_path / "b", both) == [other]
+    with pytest.raises(InputError, match="give one of a, b"):
+        _stretches_of(Path("c"), both)
 
 
 def test_the_command_says_what_it_did(calibration, video, tmp_path):

@@ -45,7 +45,7 @@ def test_wide_error_bars_are_named(sigmas, lost, word):
     ("changes", "words"),
     [
         ({"image_motion": 1e-4}, "hardly moved"),
-        ({"vertical_motion": 1e-5}, "tilt up and down"),
+        ({"across_motion": 1e-5}, "tilt up and down"),
         ({"parallax_deg": 0.1}, "hardly changed its place"),
         ({"depth_spread": 1e-3}, "one plane"),
         ({"forward": 0.99}, "forward"),
@@ -75,7 +75,7 @@ def test_the_weak_direction_is_named():
 def test_summary_of_a_simulated_walk():
     truth = simulate_scene(4, frame_count=30, point_count=200).truth
     found = summarise_motion(truth)
-    assert 0 < found.vertical_motion <= found.image_motion < 0.2
+    assert 0 < found.across_motion <= found.image_motion < 0.2
     assert found.parallax_deg > 1
     assert found.depth_spread > 0.05
     flat = replace(truth, points=truth.points * [1, 1, 0] + [0, 0, 3])

@@ -11,7 +11,7 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera, Lens, Shutter
 from rssc.solve import CalibrateOptions, Solution
 from rssc.stages import Stages
-from rssc.together import common_camera, stretch_with, with_common_lens
+from rssc.together import common_camera, stretch_with, with_common_model
 from rssc.verdict import Verdict, judge
 
 _UNKNOWN_VARIANCE = 1e18
@@ -24,7 +24,8 @@ def answer(
     """The calibration that the stretches of one camera give together."""
     if len(solutions) > 1:
         with stage("combining"):
-            solutions = with_common_lens(solutions, options)
+            solutions, left_out = with_common_model(solutions, options)
+            notes += left_out
             camera, covariance, together = common_camera(solutions)
             stretches = tuple(stretch_with(solution, camera) for solution in solutions)
     else:

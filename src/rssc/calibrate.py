@@ -71,6 +71,7 @@ def calibrate(
             footage = read_footage(chosen[0][0], fps=settings.fps, frames=chosen[0][1])
             return cannot_tell(footage.width, footage.height, footage.frame_interval_s, tuple(failures), settings)
         _check_same_camera(solutions)
+        notes += tuple(f"left out: {failure}" for failure in failures)
     return answer(solutions, settings, stage, notes)
 
 
@@ -94,7 +95,8 @@ def _solve_all(jobs: list[_Job], report: Callable[[float], None]) -> tuple[list[
             try:
                 found[futures[future]] = future.result()
             except NotCalibratableError as error:
-                failures.append(f"{jobs[futures[future]].source.name}: {error}")
+                job = jobs[futures[future]]
+                failures.append(f"frames {job.frames[0]}:{job.frames[1]} of {job.source.name}: {error}")
             report((done + 1) / len(jobs))
     return [found[i] for i in sorted(found)], failures
 

@@ -80,8 +80,9 @@ def check(
     camera = _full_size(solved.scene.camera, scale)
     if covariance is None:
         return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
-    expected = replace(covariance, matrix=covariance.matrix / _ROUGH**2)
-    lost, weak = uncertain_parameters(solved.scene.camera, expected)
+    units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
+    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / _ROUGH**2)
+    lost, weak = uncertain_parameters(camera, expected)
     if lost or weak or turned:
         weak += advice([motion])
     status: Status = "degenerate" if lost else "weak" if weak else "ok"

@@ -16,7 +16,7 @@ class MotionSummary:
 
     image_motion: float
     """Median motion of points from frame to frame, as a share of the image's width."""
-    vertical_motion: float
+    across_motion: float
     """The same across the readout lines alone (up and down for a sensor that is read row by row)."""
     turn_deg: float
     """How far the camera turned away from its mean direction, root mean square in degrees."""
@@ -28,6 +28,8 @@ class MotionSummary:
     """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
     depth_spread: float
     """How far points lie off one plane, as a share of their distance."""
+    axis: str = "rows"
+    """What the sensor reads one after the other: rows or columns."""
 
 
 def summarise_motion(scene: Scene) -> MotionSummary:
@@ -52,12 +54,13 @@ def summarise_motion(scene: Scene) -> MotionSummary:
     speed = max(float(np.sqrt((velocities**2).sum(axis=1).mean())), 1e-300)
     return MotionSummary(
         image_motion=float(np.median(np.linalg.norm(steps, axis=1))) / camera.width if len(steps) else 0.0,
-        vertical_motion=float(np.median(np.abs(across))) / camera.width if len(steps) else 0.0,
+        across_motion=float(np.median(np.abs(across))) / camera.width if len(steps) else 0.0,
         turn_deg=float(np.sqrt((turns**2).mean())),
         parallax_deg=_parallax(scene),
         forward=float(np.abs((path * axes[1:]).sum(axis=1)).sum()) / length,
         steadiness=float(np.linalg.norm(velocities.mean(axis=0))) / speed,
         depth_spread=_depth_spread(scene.points, centres.mean(axis=0)),
+        axis=camera.shutter.axis,
     )
 
 

@@ -1,41 +1,66 @@
-"""Several stretches become one camera: a common lens model, one set of parameters, and stretches adjusted to it."""
+"""Several stretches become one camera: a common model, one set of parameters, and stretches adjusted to it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from rssc.adjust.bundle import adjust
 from rssc.adjust.combine import Combination, combine
 from rssc.adjust.covariance import Covariance
-from rssc.adjust.estimate import estimate
+from rssc.adjust.estimate import Candidate, estimate
 from rssc.adjust.lens_fit import convert_lens
+from rssc.adjust.problem import with_trajectory
 from rssc.adjust.uncertainty import parameter_values
-from rssc.model.camera import Camera
+from rssc.errors import RsscError
+from rssc.model.camera import Camera, Shutter
 from rssc.model.stretch import Stretch
 from rssc.solve import CalibrateOptions, Solution
 
 
-def with_common_lens(solutions: list[Solution], options: CalibrateOptions) -> list[Solution]:
-    """All stretches with the lens model and readout axis that the stretches together prefer."""
-    models = {s.stretch.scene.camera.lens.model for s in solutions}
-    if len(models) == 1:
-        return solutions
+def with_common_model(solutions: list[Solution], options: CalibrateOptions) -> tuple[list[Solution], tuple[str, ...]]:
+    """The stretches with the lens model and readout axis that they prefer together, and notes on those left out."""
+    cameras = [s.stretch.scene.camera for s in solutions]
+    model = _preferred({camera.lens.model for camera in cameras}, [s.estimate.lenses for s in solutions])
+    axis = _preferred({camera.shutter.axis for camera in cameras}, [s.estimate.shutters for s in solutions])
+    shutters = [camera.shutter for camera in cameras if camera.shutter.axis == axis]
+    shutter = replace(shutters[0], readout_ratio=float(np.median([one.readout_ratio for one in shutters])))
+    found, notes = [], []
+    for solution in solutions:
+        try:
+            found.append(_with_model(solution, model, shutter, options))
+        except RsscError as error:
+            stretch = solution.stretch
+            notes.append(
+                f"left out: frames {stretch.frame_numbers[0]} to {stretch.frame_numbers[-1]} of "
+                f"{Path(stretch.source).name}, which the common {model} lens read by {axis} does not explain ({error})"
+            )
+    return found, tuple(notes)
+
+
+def _preferred(names: set[str], tried: list[tuple[Candidate, ...]]) -> str:
+    """The name with the best evidence of all stretches together."""
     evidence = {
-        model: sum({c.name: c.evidence for c in s.estimate.lenses}.get(model, np.inf) for s in solutions)
-        for model in models
+        name: sum({candidate.name: candidate.evidence for candidate in one}.get(name, np.inf) for one in tried)
+        for name in sorted(names)
     }
-    best = min(evidence, key=lambda model: evidence[model])
-    return [_with_lens(s, best, options) for s in solutions]
+    return min(evidence, key=lambda name: evidence[name])
 
 
-def _with_lens(solution: Solution, model: str, options: CalibrateOptions) -> Solution:
-    scene = solution.stretch.scene
-    camera = scene.camera
-    if camera.lens.model == model:
+def _with_model(solution: Solution, model: str, shutter: Shutter, options: CalibrateOptions) -> Solution:
+    """The solution itself, or where its lens model or readout axis differs, another one with the given."""
+    scene = with_trajectory(solution.stretch.scene)
+    camera, given = scene.camera, solution.estimate
+    if camera.lens.model == model and camera.shutter.axis == shutter.axis:
         return solution
-    lens = convert_lens(camera.lens, model, camera.width, camera.height)
-    again = estimate(replace(scene, camera=camera.with_lens(lens)), method=options.method, rough=False)
-    again = replace(again, lenses=solution.estimate.lenses, shutters=solution.estimate.shutters)
+    if camera.shutter.axis != shutter.axis:
+        camera = replace(camera, shutter=shutter)
+    camera = camera.with_lens(convert_lens(camera.lens, model, camera.width, camera.height))
+    again = estimate(
+        replace(scene, camera=camera), method=options.method, rough=False, tried_lenses=given.lenses,
+        fixed=given.adjustment.options.fixed,
+    )  # fmt: skip
+    again = replace(again, lenses=given.lenses, shutters=given.shutters)
     return replace(solution, estimate=again, stretch=replace(solution.stretch, scene=again.adjustment.scene))
 
 

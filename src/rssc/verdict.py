@@ -136,6 +136,12 @@ def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
     return []
 
 
+_ALONG = {
+    "rows": "the image moved almost only along the rows: tilt up and down as well",
+    "columns": "the image moved almost only along the columns, one of which is read after the other: pan as well",
+}
+
+
 def advice(motions: Sequence[MotionSummary]) -> list[str]:
     """Why a clip tells little, from the best of its stretches."""
 
@@ -145,8 +151,8 @@ def advice(motions: Sequence[MotionSummary]) -> list[str]:
     found = []
     if best("image_motion") < _LITTLE_MOTION:
         found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
-    elif best("vertical_motion") < _LITTLE_MOTION / 4:
-        found.append("the image moved almost only along the rows: tilt up and down as well")
+    elif best("across_motion") < _LITTLE_MOTION / 4:
+        found.append(_ALONG[motions[0].axis])
     if best("parallax_deg") < _LITTLE_PARALLAX_DEG:
         found.append("the camera turned but hardly changed its place: walk sideways past things at several distances")
     elif best("depth_spread") < _FLAT:
@@ -163,8 +169,8 @@ def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Co
     if abs(ratio) < SIGMAS_95 * sigma:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
     tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
-    gaps = [abs(t["rows"] - t["columns"]) for t in tried if "rows" in t and "columns" in t]
-    if gaps and sum(gaps) < 10:
+    gaps = [t["rows"] - t["columns"] for t in tried if "rows" in t and "columns" in t]
+    if gaps and abs(sum(gaps)) < 10:
         return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
     return ()
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter
-from rssc.model.files import camera_document, write_text
+from rssc.model.files import camera_document, lens_document, write_text
 from rssc.model.stretch import STRETCHES_NAME, Stretch, read_stretches
 
 Status = Literal["ok", "weak", "degenerate"]
@@ -91,6 +91,7 @@ class CalibrationFile(_File):
     statistics: StatisticsFile
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
     uncertainty: dict[str, Any] = Field(default={}, description="what the error bars are made of")
+    undistorted_from: LensFile | None = Field(default=None, description="the sensor's lens, of undistorted images")
 
 
 class TruthFile(_File):
@@ -117,13 +118,19 @@ def read_document(path: Path, schema: type[Document], what: str) -> Document:
 
 def camera_of(document: CalibrationFile | TruthFile) -> Camera:
     """The camera that `image`, `lens` and `shutter` describe."""
-    lens, shutter = document.lens, document.shutter
+    shutter = document.shutter
+    sensor = document.undistorted_from if isinstance(document, CalibrationFile) else None
     return Camera(
         document.image.width,
         document.image.height,
-        Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion)),
+        _lens_of(document.lens),
         Shutter(shutter.readout_ratio, "rows" if "top" in shutter.direction else "columns"),
+        None if sensor is None else _lens_of(sensor),
     )
+
+
+def _lens_of(lens: LensFile) -> Lens:
+    return Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(lens.distortion))
 
 
 @dataclass(frozen=True)
@@ -154,13 +161,30 @@ class Calibration:
         i = self.parameters.index(name)
         return float(np.sqrt(self.covariance[i, i]))
 
+    def require_stretches(self) -> tuple[Stretch, ...]:
+        """The stretches.
+
+        Raises:
+            InputError: There are none.
+        """
+        if self.stretches:
+            return self.stretches
+        if self.status == "degenerate":
+            raise InputError(
+                "the footage could not be calibrated, so there is no trajectory; calibration.json says why."
+            )
+        raise InputError(
+            f"the calibration has no trajectory: {STRETCHES_NAME} is not beside calibration.json. Put it back, or "
+            "calibrate again."
+        )
+
     @property
     def readout_time_s(self) -> float:
         return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
 
     def document(self) -> CalibrationFile:
         """The contents of calibration.json."""
-        lens = self.camera.lens
+        lens, sensor = self.camera.lens, self.camera.undistorted_from
         sigma = {name: self.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
         return CalibrationFile.model_validate(
             {
@@ -179,12 +203,13 @@ class Calibration:
                 "statistics": dict(self.statistics),
                 "notes": list(self.notes),
                 "uncertainty": dict(self.uncertainty),
+                **({} if sensor is None else {"undistorted_from": lens_document(sensor)}),
             }
         )  # fmt: skip
 
     def save(self, path: Path | str) -> None:
         """Writes calibration.json; the file appears only when it is complete."""
-        write_text(Path(path), self.document().model_dump_json(indent=1) + "\n")
+        write_text(Path(path), self.document().model_dump_json(indent=1, exclude_unset=True) + "\n")
 
     @staticmethod
     def load(path: Path | str) -> "Calibration":

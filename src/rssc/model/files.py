@@ -8,7 +8,7 @@ import numpy as np
 from rssc.errors import InputError
 from rssc.kernels import lie
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Camera
+from rssc.model.camera import Camera, Lens
 
 
 def make_folder(folder: Path | str) -> Path:
@@ -41,16 +41,12 @@ def write_text(path: Path, text: str) -> None:
 
 def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, dict]:
     """`image`, `lens` and `shutter` of calibration.json and truth.json."""
-    lens, shutter = camera.lens, camera.shutter
+    shutter = camera.shutter
     readout_time_s = abs(shutter.readout_ratio) * frame_interval_s
     lines = camera.height if shutter.axis == "rows" else camera.width
     return {
         "image": {"width": camera.width, "height": camera.height},
-        "lens": {
-            "model": lens.model,
-            **{name: getattr(lens, name) for name in ("fx", "fy", "cx", "cy")},
-            "distortion": list(lens.distortion),
-        },
+        "lens": lens_document(camera.lens),
         "shutter": {
             "readout_ratio": shutter.readout_ratio,
             "readout_time_s": readout_time_s,
@@ -58,6 +54,15 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, dict]:
             "frame_interval_s": frame_interval_s,
             "direction": shutter.direction,
         },
+    }
+
+
+def lens_document(lens: Lens) -> dict:
+    """A lens in calibration.json and truth.json."""
+    return {
+        "model": lens.model,
+        **{name: getattr(lens, name) for name in ("fx", "fy", "cx", "cy")},
+        "distortion": list(lens.distortion),
     }
 
 

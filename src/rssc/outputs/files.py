@@ -21,7 +21,11 @@ def write_results(calibration: Calibration, folder: Path) -> None:
         write_text(folder / "trajectory.tum", tum_text(first.times_s, first.scene.cam_from_world))
         write_bytes(folder / "points.ply", ply_bytes(first.scene.points))
         write_stretches(folder / STRETCHES_NAME, calibration.stretches)
-        write_report(calibration, folder / REPORT_NAME)
+    else:
+        # Of an earlier run; beside this answer they would be taken for its own.
+        for name in ("trajectory.tum", "points.ply", STRETCHES_NAME):
+            (folder / name).unlink(missing_ok=True)
+    write_report(calibration, folder / REPORT_NAME)
     calibration.save(folder / "calibration.json")
 
 

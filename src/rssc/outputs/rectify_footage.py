@@ -19,6 +19,7 @@ from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera, Lens
 from rssc.model.files import make_folder, write_bytes
+from rssc.model.stretch import Stretch
 from rssc.outputs.rectify import Rectifier, expand, sample
 from rssc.outputs.video_files import Plane, check_video_name, write_changed_video
 
@@ -78,13 +79,8 @@ def rectify_footage(
     source, output = Path(source), Path(output)
     if not source.exists():
         raise InputError(f"{source} does not exist; expected the video or the folder of images that was calibrated.")
-    if not calibration.stretches:
-        raise InputError(
-            "the calibration has no trajectory: stretches.npz is not beside calibration.json. Put it back, or "
-            "calibrate again."
-        )
     tasks: dict[int, _Task] = {}
-    for stretch in calibration.stretches:
+    for stretch in _stretches_of(source, calibration):
         rectifier = Rectifier(stretch.scene, **options)
         for frame, number in enumerate(stretch.frame_numbers):
             tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
@@ -92,6 +88,22 @@ def rectify_footage(
     write = _rectify_folder if source.is_dir() else _rectify_video
     numbers, count = write(source, output, tasks, calibration.camera, progress)
     return RectifiedFootage(np.array(numbers), count, next(iter(tasks.values())).rectifier.lens)
+
+
+def _stretches_of(source: Path, calibration: Calibration) -> list[Stretch]:
+    """The stretches of one of several sources; footage that was moved is known by its name, a single one needs none."""
+    stretches = list(calibration.require_stretches())
+    names = sorted({stretch.source for stretch in stretches})
+    if len(names) == 1:
+        return stretches
+    same = [name for name in names if Path(name).resolve() == source.resolve()]
+    same = same or [name for name in names if Path(name).name == source.name]
+    if len(same) != 1:
+        raise InputError(
+            f"{source} is not among what was calibrated, or not the only one of its name; give one of "
+            f"{', '.join(names)}."
+        )
+    return [stretch for stretch in stretches if stretch.source == same[0]]
 
 
 def _rectify_folder(

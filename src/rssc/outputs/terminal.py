@@ -92,7 +92,7 @@ def print_check(console: Console, check: Check) -> None:
         )
     if motion is not None:
         console.print(
-            f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.vertical_motion:.1f} % "
+            f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.across_motion:.1f} % "
             f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
             highlight=False,
         )

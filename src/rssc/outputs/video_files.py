@@ -49,9 +49,9 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         with av.open(str(source)) as old, av.open(str(partial), "w", format=CONTAINERS[path.suffix.lower()]) as new:
             _write(old, new, iter(pictures), end_s)
         partial.replace(path)
-    except FFmpegError as error:
+    except (FFmpegError, ValueError) as error:
         raise InputError(
-            f"cannot write {path.name} ({error.strerror}); a name ending in .mkv takes any sound and picture."
+            f"cannot write {path.name} ({error}); a name ending in .mkv takes any sound and picture."
         ) from error
     finally:
         partial.unlink(missing_ok=True)
@@ -123,10 +123,12 @@ class _Sound:
 
     def __init__(self, old: Any, new: Any, start: Fraction, end: Fraction) -> None:
         self._new, self._start, self._end = new, start, end
-        self._streams = {stream.index: new.add_stream_from_template(stream) for stream in old.streams.audio}
+        # A stream that nothing here decodes, such as the second one of some phones, cannot be copied either.
+        known = [stream for stream in old.streams.audio if stream.codec_context is not None]
+        self._streams = {stream.index: new.add_stream_from_template(stream) for stream in known}
         if self._streams:
             old.seek(int(start * av.time_base))
-        self._packets = old.demux(*old.streams.audio) if self._streams else iter(())
+        self._packets = old.demux(*known) if self._streams else iter(())
         self._waiting = None
 
     def copy_until(self, time: Fraction) -> None:

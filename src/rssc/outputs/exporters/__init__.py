@@ -1,13 +1,12 @@
 """Hands a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from rssc.errors import InputError
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.files import make_folder, write_bytes
-from rssc.model.stretch import STRETCHES_NAME, Stretch
+from rssc.model.stretch import Stretch
 from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
 from rssc.outputs.exporters.exporter import Export, Exporter, ExportOptions, Files, line_count
 from rssc.outputs.exporters.gsplat import GSPLAT
@@ -45,8 +44,8 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     if format_name not in EXPORTERS:
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
     exporter = EXPORTERS[format_name]
-    stretch = _stretch(calibration, format_name, options) if exporter.has_poses else None
-    camera = stretch.scene.camera if stretch is not None else _camera(calibration)
+    stretch = _stretch(calibration, options) if exporter.has_poses else None
+    camera = stretch.scene.camera if stretch is not None else calibration.camera
     _check(exporter, format_name, camera, options)
     statement = _statement(calibration, exporter, camera)
     return exporter.files(
@@ -70,23 +69,11 @@ def write_export(
     return paths
 
 
-def _stretch(calibration: Calibration, format_name: str, options: ExportOptions) -> Stretch:
-    count = len(calibration.stretches)
-    if not count:
-        raise InputError(
-            f"{format_name} needs poses, and there is no {STRETCHES_NAME} beside the calibration; "
-            "keep the two files together, or calibrate again."
-        )
+def _stretch(calibration: Calibration, options: ExportOptions) -> Stretch:
+    count = len(calibration.require_stretches())
     if not 0 <= options.stretch < count:
         raise InputError(f"stretch is {options.stretch}; this calibration has {count}, counted from 0.")
     return calibration.stretches[options.stretch]
-
-
-def _camera(calibration: Calibration) -> Camera:
-    """The camera; only the stretches remember whether the images were undistorted."""
-    if not calibration.stretches:
-        return calibration.camera
-    return replace(calibration.camera, undistorted_from=calibration.stretches[0].scene.camera.undistorted_from)
 
 
 def _check(exporter: Exporter, format_name: str, camera: Camera, options: ExportOptions) -> None:

@@ -87,7 +87,8 @@ def residual_rows(residuals: Residuals, calibration: Calibration) -> Figure:
     plot.update_xaxes(title_text=f"{line} of the image", range=[0, lines])
     limit = max(4 * residuals.sigma, 1e-6)
     plot.update_yaxes(title_text="along the image motion [px]", range=[-limit, limit], zeroline=True)
-    slope_us = 1e6 * calibration.frame_interval_s * residuals.readout_slope()
+    forward = np.copysign(1.0, camera.shutter.readout_ratio)
+    slope_us = 1e6 * calibration.frame_interval_s * forward * residuals.readout_slope()
     would = f"A line through all would change the readout by {slope_us:+.1f} µs. " if np.isfinite(slope_us) else ""
     would = would.replace("-", "\N{MINUS SIGN}")
     return Figure(
