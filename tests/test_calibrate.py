@@ -15,6 +15,7 @@ from rssc.check import check
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
 from rssc.model.calibration import Calibration
+from rssc.outputs.exporters import export_files
 from rssc.outputs.files import write_results
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
@@ -66,8 +67,11 @@ def test_results_without_an_answer_leave_nothing_of_an_earlier_one(calibration, 
     write_results(cannot_tell(480, 360, 1 / 30, ("the camera hardly moved",), CalibrateOptions()), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration.json", "report.html"]
     assert "hardly moved" in (tmp_path / "report.html").read_text()
+    nothing = Calibration.load(tmp_path / "calibration.json")
     with pytest.raises(InputError, match="could not be calibrated"):
-        Calibration.load(tmp_path / "calibration.json").require_stretches()
+        nothing.require_stretches()
+    with pytest.raises(InputError, match="no camera to export"):
+        export_files(nothing, "kalibr")
 
 
 def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_path):

@@ -83,7 +83,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
             notes.append(f"no frames are shown here: {error}")
     groups = {
         "fit": _fit_figures(calibration, residuals),
-        "certainty": _certainty_figures(calibration),
+        "certainty": _certainty_figures(calibration) if calibration.statistics["frames"] else [],
         "motion": [scene_view(scenes[0]), motion_view(scenes[0], calibration.frame_interval_s)] if scenes else [],
         "solve": _solve_figures(calibration),
     }
