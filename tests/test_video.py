@@ -177,3 +177,46 @@ def test_bad_sources_raise_clear_errors(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             read_footage(source, **options)
+
+
+def test_a_stream_without_a_container_needs_a_rate(tmp_path):
+    path = write_video(tmp_path / "a.h264", panning_images(12), list(range(12)))
+    with pytest.raises(InputError, match="--fps"):
+        read_footage(path)
+    np.testing.assert_allclose(read_footage(path, fps=50).times_s, np.arange(12) / 50)
+
+
+def test_rounded_stamps_keep_the_interval_and_long_gaps(tmp_path):
+    stamps = [*range(20), *range(80, 100)]
+    footage = read_footage(write_video(tmp_path / "a.mkv", panning_images(40), stamps, rate=60))
+    assert footage.frame_interval_s == pytest.approx(1 / 60, rel=1e-3)
+    np.testing.assert_allclose(footage.frame_times, stamps, atol=0.03)
+
+
+def test_times_begin_with_the_first_frame(tmp_path):
+    footage = read_footage(write_video(tmp_path / "a.mkv", panning_images(12), list(range(30, 42))))
+    assert footage.times_s[0] == 0
+
+
+def test_names_that_mislead(tmp_path):
+    decimals = [str(round(t, 6)) for t in np.arange(12) / 30 + 0.1]
+    folder = write_images(tmp_path / "decimals", [f"{name}.png" for name in decimals])
+    (folder / "._0.1.png").write_bytes(b"no picture")
+    assert [Path(name).stem for name in read_footage(folder).names] == decimals
+    counters = write_images(tmp_path / "counters", [f"{10 * i:012d}.png" for i in range(1, 13)])
+    with pytest.raises(InputError, match="--fps"):
+        read_footage(counters)
+
+
+def test_a_long_folder_of_mixed_sizes_is_one_clear_line(tmp_path):
+    images = [image if i % 3 else image[:80] for i, image in enumerate(panning_images(130))]
+    folder = write_images(tmp_path / "mixed", [f"{i:04d}.png" for i in range(130)], images)
+    ranges, _ = choose_stretches(folder, fps=30)
+    with pytest.raises(InputError, match="one camera and one size"):
+        read_footage(folder, fps=30, frames=ranges[0])
+
+
+def test_a_time_of_day_in_the_name_is_no_protocol(tmp_path, monkeypatch):
+    write_video(tmp_path / "a.mp4", panning_images(12), list(range(12))).rename(tmp_path / "12:30:05.mp4")
+    monkeypatch.chdir(tmp_path)
+    assert len(read_footage("12:30:05.mp4")) == 12

@@ -6,6 +6,7 @@ choose stretches -> solve each by itself (`solve`) -> one camera for all (`toget
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -94,6 +95,8 @@ def _solve_all(jobs: list[_Job], report: Callable[[float], None]) -> tuple[list[
         for done, future in enumerate(as_completed(futures)):
             try:
                 found[futures[future]] = future.result()
+            except BrokenProcessPool as error:
+                raise InputError("memory ran out while solving stretches; choose fewer with --frames A:B.") from error
             except NotCalibratableError as error:
                 job = jobs[futures[future]]
                 failures.append(f"frames {job.frames[0]}:{job.frames[1]} of {job.source.name}: {error}")

@@ -100,9 +100,10 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
     Raises:
         NotCalibratableError: The footage cannot tell.
     """
+    from rssc.frontend.lens_files import read_sensor_lens
     from rssc.frontend.tracking import track
 
-    sensor = _sensor_lens(options, footage)
+    sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
         tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
         tracks = tracks.select_points(tracks.lengths >= 3)
@@ -120,21 +121,6 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
             continue
         return RefinedStretch(refined, first, footage, source, start.registered, (*footage.notes, *start.notes), fixed)
     raise failure or NotCalibratableError("nothing explains how the tracks move.")
-
-
-def _sensor_lens(options: CalibrateOptions, footage: Any) -> Lens | None:
-    """What the images were undistorted with."""
-    from rssc.frontend.lens_files import read_lens
-
-    if options.undistorted_from is None:
-        return None
-    lens, size = read_lens(options.undistorted_from)
-    if size is not None and size != (footage.width, footage.height):
-        raise InputError(
-            f"{options.undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
-            f"{footage.height}. Give the calibration of this image size."
-        )
-    return lens
 
 
 def starts(

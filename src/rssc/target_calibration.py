@@ -15,9 +15,9 @@ from rssc.adjust.board import BoardCheck, check_board, lay_on_board
 from rssc.adjust.estimate import Estimate, estimate
 from rssc.adjust.fit import fit_trajectory
 from rssc.adjust.problem import readout_interval
-from rssc.answer import finite_matrix
+from rssc.answer import cannot_tell, finite_matrix
 from rssc.errors import InputError, NotCalibratableError
-from rssc.frontend.lens_files import read_lens
+from rssc.frontend.lens_files import read_sensor_lens
 from rssc.frontend.target import detect_target
 from rssc.frontend.target_start import MIN_CORNERS, TargetStart, start_from_target
 from rssc.frontend.video import Footage, read_footage
@@ -28,6 +28,7 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target, read_target
 from rssc.model.tracks import Tracks
+from rssc.solve import CalibrateOptions
 from rssc.stages import Progress, Stages
 from rssc.verdict import judge_estimate
 
@@ -63,15 +64,20 @@ def calibrate_target(
     if lens != "auto" and lens not in LENS_MODELS:
         raise InputError(f"lens is {lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
     board = read_target(target) if isinstance(target, str) else target
-    sensor, size = read_lens(undistorted_from) if undistorted_from else (None, None)
     stage = Stages(progress)
     with stage("reading") as report:
         footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
-    if size is not None and size != (footage.width, footage.height):
-        raise InputError(
-            f"{undistorted_from} is for images of {size[0]} x {size[1]} pixels; these have {footage.width} x "
-            f"{footage.height}. Give the calibration of this image size."
-        )
+    sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
+    try:
+        return _solve_target(source, footage, board, lens, sensor, stage)
+    except NotCalibratableError as error:
+        size, interval = (footage.width, footage.height), footage.frame_interval_s
+        return cannot_tell(*size, interval, (str(error),), CalibrateOptions())
+
+
+def _solve_target(
+    source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
+) -> Calibration:
     with stage("finding the board") as report:
         tracks = detect_target(footage.images, board, lambda done, all_: report(done / all_))
         if tracks is None:

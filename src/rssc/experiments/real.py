@@ -16,7 +16,7 @@ import numpy as np
 
 from rssc.answer import answer
 from rssc.datasets.sequence import Sequence as Recording
-from rssc.errors import InputError, RsscError
+from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
@@ -71,6 +71,8 @@ def run_real(
         raise InputError(f"two sequences are called {twice[0]}; rename one of their folders.")
     rows = {row.key: row for row in open_rows(path)}
     for recording in recordings:
+        if any(row.sequence == recording.name and row.dataset != recording.dataset for row in rows.values()):
+            raise InputError(f"{path} has rows of another {recording.name}; choose another folder with -o.")
         missing = [method for method in methods if (recording.name, method) not in rows]
         if not missing:
             continue
@@ -193,6 +195,8 @@ def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
 
 def _from_calibration(calibration: Calibration) -> _Answer:
     camera: Camera = calibration.camera
+    if not calibration.stretches:
+        raise NotCalibratableError("; ".join(calibration.reasons))
     stretch = calibration.stretches[0]
     return _Answer(camera.lens, camera.shutter.readout_ratio, stretch.times_s, stretch.scene.cam_from_world,
                    calibration.status, "; ".join(calibration.reasons))  # fmt: skip

@@ -4,7 +4,7 @@ Every cell is an absolute error, with the paper's figure in brackets where it ha
 table per sequence, then one of medians per dataset, as in the paper.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +70,7 @@ def median_blocks(rows: Sequence[RealRow]) -> list[Block]:
         count = len({row.sequence for row in here})
         beside = _IN_PAPER.get(dataset, "")
         figures = {
-            method: {name: _median(row.figures[name] for row in here if row.method == method) for name in FIGURES}
+            method: {name: _median([row for row in here if row.method == method], name) for name in FIGURES}
             for method in dict.fromkeys(row.method for row in here)
         }
         title = f"{dataset}: medians over {count} sequence{'s' * (count != 1)}"
@@ -94,9 +94,11 @@ def _block(title: str, figures: dict[str, dict[str, float]], beside: str, notes:
     return Block(title, tuple(rows), tuple(notes))
 
 
-def _median(values: Iterable[float]) -> float:
-    known = [value for value in values if np.isfinite(value)]
-    return float(np.median(known)) if known else float("nan")
+def _median(rows: Sequence[RealRow], name: str) -> float:
+    """Of a figure that a method gives; a sequence where it failed counts as infinitely off."""
+    known = [row.figures[name] for row in rows if np.isfinite(row.figures[name])]
+    failed = [np.inf for row in rows if row.status == "none"]
+    return float(np.median(known + failed)) if known else float("nan")
 
 
 def _label(method: str) -> str:
@@ -109,6 +111,7 @@ def rivals_ahead(rows: Sequence[RealRow], figure: str = "readout_ratio") -> dict
     for auto in (row for row in rows if row.method == "auto"):
         mine = auto.figures[figure]
         others = (row for row in rows if row.sequence == auto.sequence and row.method != "auto")
+        others = [row for row in others if np.isfinite(row.figures[figure])]
         ahead[auto.sequence] = [row.method for row in others if row.figures[figure] < mine or np.isnan(mine)]
     return ahead
 

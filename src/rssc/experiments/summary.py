@@ -11,6 +11,7 @@ comparison comes with the low end of its 90 % bootstrap interval over the trials
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -62,12 +63,12 @@ class Summary:
 
     @property
     def worst_comparison(self) -> Comparison | None:
-        return max(self.comparisons, key=lambda comparison: comparison.ratio, default=None)
+        return max(self.comparisons, key=lambda c: np.nan_to_num(c.ratio, nan=np.inf), default=None)
 
     def document(self) -> dict:
-        """The contents of the JSON line."""
+        """The contents of the JSON line; a method that failed is infinitely off, which JSON has no number for."""
         worst = self.worst_comparison
-        return {
+        return _finite({
             "trials": self.trials,
             "limit": LIMIT,
             "worst_bound_ratio": self.worst_bound_ratio,
@@ -81,7 +82,15 @@ class Summary:
                  "low": c.low}
                 for c in self.comparisons
             ],
-        }  # fmt: skip
+        })  # fmt: skip
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def summarise(rows: Sequence[Row]) -> Summary:

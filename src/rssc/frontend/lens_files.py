@@ -85,3 +85,16 @@ def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
     if len(coefficients) > 4 and np.abs(coefficients[4:]).max() > 0:
         raise InputError(f"{path} has {len(coefficients)} distortion coefficients; expected k1 k2 p1 p2 alone.")
     return Lens("opencv", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None
+
+
+def read_sensor_lens(source: str | None, width: int, height: int) -> Lens | None:
+    """What images of a size were undistorted with, if anything."""
+    if source is None:
+        return None
+    lens, size = read_lens(source)
+    if size is not None and size != (width, height):
+        raise InputError(
+            f"{source} is for images of {size[0]} x {size[1]} pixels; these have {width} x {height}. Give the "
+            "calibration of this image size."
+        )
+    return lens

@@ -76,6 +76,8 @@ def _best_stretches(starts: IntArray, ratings: FloatArray, count: int, length: i
 
 def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.uint8]) -> tuple[float, float]:
     """Rating of motion and parallax from 0 to 1, and sharpness in arbitrary units."""
+    if not first.shape == second.shape == last.shape:
+        return 0.0, 0.0  # of two cameras, which is told when they are read
     points = cv2.goodFeaturesToTrack(first, 200, 0.01, 8)
     if points is None or len(points) < 12:
         return 0.0, 0.0

@@ -4,12 +4,13 @@ Rows must stay the rows that the sensor read, so rotation metadata is never appl
 a dropped frame leaves a gap, a repeated frame is removed.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import av
 import cv2
@@ -39,6 +40,7 @@ _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
 _REPEAT_SHARE = 0.03
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
 _EPOCH_UNITS = ((18, 1e-9), (15, 1e-6), (12, 1e-3))
+_RAW_FORMATS = ("h264", "hevc", "mjpeg", "m4v", "obu", "ivf")
 # Intervals that a camera can have; numbers in file names that give others are not times.
 _PLAUSIBLE_INTERVAL_S = (1e-3, 2.0)
 
@@ -60,8 +62,8 @@ class Footage:
 
     @property
     def frame_interval_s(self) -> float:
-        """Median time between frames in seconds."""
-        return float(np.median(np.diff(self.times_s)))
+        """Usual time between frames in seconds."""
+        return _usual_interval(self.times_s)
 
     @property
     def frame_times(self) -> FloatArray:
@@ -133,12 +135,12 @@ def read_footage(
         notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
-    times = listed.times_s[numbers]
-    gaps = np.diff(times) / np.median(np.diff(times))
+    times = listed.times_s[numbers] - listed.times_s[0]
+    gaps = np.diff(times) / _usual_interval(times)
     if np.any(gaps > 1.5):
         notes.append(f"{int(np.sum(np.round(gaps[gaps > 1.5]) - 1))} missing frames leave gaps in the time stamps.")
     elif np.ptp(gaps) > 0.02:
-        notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the median.")
+        notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
     return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
 
 
@@ -216,6 +218,7 @@ def _read_all(
     numbers: list[int] = []
     for index, image in source.read(np.arange(begin, end)):
         if images is None:
+            _check_memory(path, (end - begin) * image.size)
             images = np.empty((end - begin, *image.shape), np.uint8)
         if image.shape != images.shape[1:]:
             shape = images.shape
@@ -232,6 +235,14 @@ def _read_all(
     if len(numbers) < end - begin:
         source.notes.append(f"{end - begin - len(numbers)} frames could not be decoded and were left out.")
     return images[: len(numbers)], np.array(numbers, dtype=np.int64)
+
+
+def _check_memory(path: Path, size: int) -> None:
+    if hasattr(os, "sysconf") and size > 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise InputError(
+            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer with "
+            "--frames A:B."
+        )
 
 
 def _distinct(images: GreyImages) -> NDArray[np.bool_]:
@@ -260,9 +271,15 @@ def _at_rate(times: FloatArray, fps: float) -> FloatArray:
 
 
 def _whole_steps(times: FloatArray) -> FloatArray:
-    """Times in whole median intervals since the first, at least one from frame to frame."""
-    intervals = np.diff(times) / np.median(np.diff(times))
+    """Times in whole intervals since the first, at least one from frame to frame."""
+    intervals = np.diff(times) / _usual_interval(times)
     return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.round(intervals)))])
+
+
+def _usual_interval(times: FloatArray) -> float:
+    """Mean time between frames where none is missing: of times in whole milliseconds, more exact than the median."""
+    intervals = np.diff(times)
+    return float(intervals[np.abs(intervals / np.median(intervals) - 1) < 0.5].mean())
 
 
 class Video:
@@ -273,11 +290,13 @@ class Video:
         self.notes: list[str] = []
         stamps, keys = [], []
         try:
-            with av.open(str(path)) as container:
+            with _container(path) as container:
                 if not container.streams.video:
                     raise InputError(f"{path.name} has no video stream; expected a video.")
                 stream = container.streams.video[0]
-                tick, rate = float(stream.time_base or 0), stream.average_rate or stream.guessed_rate
+                tick = float(stream.time_base or 0)
+                # Of a stream without a container FFmpeg says 25 frames per second, whatever it was.
+                counted = container.format.name in _RAW_FORMATS
                 for packet in container.demux(stream):
                     if packet.size and not packet.is_discard:
                         stamps.append(packet.pts)
@@ -288,12 +307,12 @@ class Video:
                 "Copy it again from the camera."
             ) from error
         # Raw streams have no time stamps: their frames are counted from the start.
-        self._stamps = None if None in stamps else np.unique(np.array(stamps, dtype=np.int64))
-        if self._stamps is None or not tick:
-            self._stamps = None
-            if fps is None and not rate:
+        counted = counted or None in stamps or not tick
+        self._stamps = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        if self._stamps is None:
+            if fps is None:
                 raise InputError(f"{path.name} has no time stamps; pass --fps with its frame rate.")
-            self.times_s = np.arange(len(stamps)) / float(fps or rate or 1)
+            self.times_s = np.arange(len(stamps)) / fps
         elif len(self._stamps) > 1:
             self._key_stamps = np.unique(np.array(stamps, dtype=np.int64)[np.array(keys, dtype=bool)])
             times = self._stamps.astype(np.float64) * tick
@@ -341,7 +360,7 @@ class Video:
 
     def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
-        with av.open(str(self._path)) as container:
+        with _container(self._path) as container:
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
             if self._stamps is not None and first > 0:
@@ -367,11 +386,21 @@ class Video:
                         yield index, frame
 
 
+def _container(path: Path) -> Any:
+    # Absolute: FFmpeg takes what is before the colon of `12:30:05.mp4` for a protocol.
+    return av.open(str(path.absolute()))
+
+
 class _Folder:
     """A folder of images in natural order of their names."""
 
     def __init__(self, path: Path, fps: float | None) -> None:
-        self._files = sorted((f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES), key=_natural_key)
+        # Names that begin with a dot are no pictures but what some systems keep beside them.
+        images = [f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and not f.name.startswith(".")]
+        self._files = sorted(images, key=_natural_key)
+        decimals = [_decimal(f) for f in images]
+        if all(decimals):
+            self._files = [f for _, f in sorted(zip(decimals, images, strict=True))]
         self.names = tuple(f.name for f in self._files)
         self.notes: list[str] = []
         if not self._files:
@@ -410,6 +439,12 @@ def _natural_key(file: Path) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", file.stem) if part]
 
 
+def _decimal(file: Path) -> tuple[str, float] | None:
+    """What is before the last number of a name, and the number; None where it has no decimals."""
+    found = re.fullmatch(r"(.*?)(\d+\.\d+)\D*", file.stem)
+    return (found[1], float(found[2])) if found else None
+
+
 def _times_in_names(stems: list[str]) -> FloatArray | None:
     """Seconds since the first file, where the last number of every name is a time stamp; None otherwise."""
     numbers = [re.findall(r"\d+(?:\.\d+)?", stem) for stem in stems]
@@ -421,7 +456,7 @@ def _times_in_names(stems: list[str]) -> FloatArray | None:
     else:
         digits = min(len(text) for text in texts)
         unit = next((unit for least, unit in _EPOCH_UNITS if digits >= least), None)
-        if unit is None or any("." in text for text in texts):
+        if unit is None or any("." in text or text.startswith("0") for text in texts):
             return None
         first = int(texts[0])
         times = np.array([int(text) - first for text in texts]) * unit

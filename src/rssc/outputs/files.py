@@ -15,6 +15,8 @@ REPORT_NAME = "report.html"
 
 def write_results(calibration: Calibration, folder: Path) -> None:
     """Writes all files of a calibration into a folder."""
+    # Of an earlier run; whoever stops this one must not find its answer beside the files of another.
+    (folder / "calibration.json").unlink(missing_ok=True)
     if calibration.stretches:
         # Stretches have no world in common: these two files are of the first.
         first = calibration.stretches[0]
@@ -22,7 +24,6 @@ def write_results(calibration: Calibration, folder: Path) -> None:
         write_bytes(folder / "points.ply", ply_bytes(first.scene.points))
         write_stretches(folder / STRETCHES_NAME, calibration.stretches)
     else:
-        # Of an earlier run; beside this answer they would be taken for its own.
         for name in ("trajectory.tum", "points.ply", STRETCHES_NAME):
             (folder / name).unlink(missing_ok=True)
     write_report(calibration, folder / REPORT_NAME)
