@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ COLMAP_MODELS = {"pinhole": "PINHOLE", "radial": "RADIAL", "opencv": "OPENCV", "
 """COLMAP's name of each of our lens models."""
 
 _MATCHED = 0.5  # of the progress
+_WIDE_FOCAL = 0.5  # of the larger side
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ def run_colmap(
             progress(min(1.0, _MATCHED + (1 - _MATCHED) * placed[0] / count))
 
         models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
+        if not models:
+            # It begins with a focal length of 1.2 times the larger side, from which no fisheye is reached.
+            _guess_focal(colmap, database, _WIDE_FOCAL)
+            models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
     if not models:
         raise NotCalibratableError("COLMAP finds no model of these frames.")
     best = max(models.values(), key=lambda model: (model.num_reg_images(), model.num_points3D()))
@@ -79,3 +85,13 @@ def run_colmap(
     camera = next(iter(best.cameras.values()))
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in best.images.values() if image.has_pose}
     return ColmapResult(lens_from_colmap(camera.model_name, camera.params), poses)
+
+
+def _guess_focal(colmap: Any, database: Path, share: float) -> None:
+    """Lets the mapping begin with another focal length, a share of the larger side."""
+    opened = colmap.Database.open(str(database))
+    for camera in opened.read_all_cameras():
+        focal = share * max(camera.width, camera.height)
+        size = (camera.width, camera.height)
+        opened.update_camera(colmap.Camera.create_from_model_name(camera.camera_id, camera.model_name, focal, *size))
+    opened.close()
