@@ -80,3 +80,7 @@ def test_summary_of_a_simulated_walk():
     assert found.depth_spread > 0.05
     flat = replace(truth, points=truth.points * [1, 1, 0] + [0, 0, 3])
     assert summarise_motion(flat).depth_spread < 1e-9
+    # A ground that most points lie on is not the scene, as long as some stand on it.
+    ground = flat.points.copy()
+    ground[::4, 2] += np.linspace(0.2, 1.0, len(ground[::4]))
+    assert summarise_motion(replace(truth, points=ground)).depth_spread > 0.02

@@ -27,7 +27,7 @@ class MotionSummary:
     steadiness: float
     """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
     depth_spread: float
-    """How far points lie off one plane, as a share of their distance."""
+    """How far the tenth of the points lies that is farthest off one plane, as a share of its distance."""
     axis: str = "rows"
     """What the sensor reads one after the other: rows or columns."""
 
@@ -78,7 +78,7 @@ def _parallax(scene: Scene) -> float:
 
 
 def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
-    """Robust distance of the points from the plane that fits them best, over their median distance."""
+    """The plane is that of most of the near points: of outdoor footage often the ground, which is not the scene."""
     distance = np.linalg.norm(points - centre, axis=1)
     near = points[distance < 3 * np.median(distance)]
     kept = near
@@ -88,5 +88,5 @@ def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
         normal = np.linalg.svd(kept - offset, full_matrices=False)[2][2]
         away = np.abs((near - offset) @ normal)
         kept = near[away <= max(np.percentile(away, 80), 1e-12)]
-    away = np.abs((near - kept.mean(axis=0)) @ normal)
-    return float(np.percentile(away, 80) / np.median(distance))
+    away = np.abs((points - kept.mean(axis=0)) @ normal)
+    return float(np.percentile(away / np.maximum(distance, 1e-300), 90))
