@@ -20,7 +20,7 @@ from rssc.model.files import partial_name
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 _ENCODER = "libx264"
-_QUALITY = {"crf": "12", "preset": "veryfast"}
+_QUALITY = {"crf": "12", "preset": "superfast"}
 _FULL_RANGE = 2
 
 Plane = np.ndarray
