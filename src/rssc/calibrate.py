@@ -40,7 +40,7 @@ def calibrate(
         progress: Called with the name of the stage and the share of it that is done.
         **options: Fields of `CalibrateOptions`.
     """
-    from rssc.frontend.video import choose_stretches, read_footage
+    from rssc.frontend.footage import choose_stretches, read_footage
 
     settings = CalibrateOptions(**options)
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
@@ -60,24 +60,25 @@ def calibrate(
         if len(chosen) == 1:
             path, frames = chosen[0]
             footage = read_footage(path, fps=settings.fps, frames=frames, progress=lambda a, b: report(a / b))
-    if footage is not None:
-        try:
+    try:
+        if footage is not None:
             solutions = [solve_stretch(footage, sources[0], settings, stage)]
-        except NotCalibratableError as error:
-            return cannot_tell(footage.width, footage.height, footage.frame_interval_s, (str(error),), settings)
-    else:
-        with stage("solving stretches") as report:
-            solutions, failures = _solve_all([_Job(path, frames, settings, 1) for path, frames in chosen], report)
-        if not solutions:
-            footage = read_footage(chosen[0][0], fps=settings.fps, frames=chosen[0][1])
-            return cannot_tell(footage.width, footage.height, footage.frame_interval_s, tuple(failures), settings)
-        _check_same_camera(solutions)
-        notes += tuple(f"left out: {failure}" for failure in failures)
-    return answer(solutions, settings, stage, notes)
+        else:
+            with stage("solving stretches") as report:
+                solutions, failures = _solve_all([_Job(path, frames, settings, 1) for path, frames in chosen], report)
+            if not solutions:
+                raise NotCalibratableError("; ".join(failures))
+            _check_same_camera(solutions)
+            notes += tuple(f"left out: {failure}" for failure in failures)
+        return answer(solutions, settings, stage, notes)
+    except NotCalibratableError as error:
+        path, frames = chosen[0]
+        footage = footage or read_footage(path, fps=settings.fps, frames=frames)
+        return cannot_tell(footage.width, footage.height, footage.frame_interval_s, (str(error),), settings)
 
 
 def _solve_job(job: _Job) -> Solution:
-    from rssc.frontend.video import read_footage
+    from rssc.frontend.footage import read_footage
 
     os.environ["RSSC_THREADS"] = str(job.threads)
     footage = read_footage(job.source, fps=job.options.fps, frames=job.frames)

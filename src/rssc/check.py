@@ -56,8 +56,8 @@ def check(
         frames: First frame and one past the last; the most informative ones where not given.
         progress: Called with the name of the stage and the share of it that is done.
     """
+    from rssc.frontend.footage import choose_stretches, read_footage
     from rssc.frontend.tracking import track
-    from rssc.frontend.video import choose_stretches, read_footage
 
     stage = Stages(progress)
     with stage("reading") as report:

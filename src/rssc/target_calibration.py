@@ -17,10 +17,10 @@ from rssc.adjust.fit import fit_trajectory
 from rssc.adjust.problem import readout_interval
 from rssc.answer import cannot_tell, finite_matrix
 from rssc.errors import InputError, NotCalibratableError
+from rssc.frontend.footage import Footage, read_footage
 from rssc.frontend.lens_files import read_sensor_lens
 from rssc.frontend.target import detect_target
 from rssc.frontend.target_start import MIN_CORNERS, TargetStart, start_from_target
-from rssc.frontend.video import Footage, read_footage
 from rssc.kernels.spline import increments
 from rssc.model.calibration import Calibration
 from rssc.model.camera import LENS_MODELS, Camera, Lens, Shutter

@@ -12,7 +12,7 @@ from rssc.adjust.estimate import Candidate, estimate
 from rssc.adjust.lens_fit import convert_lens
 from rssc.adjust.problem import with_trajectory
 from rssc.adjust.uncertainty import parameter_values
-from rssc.errors import RsscError
+from rssc.errors import NotCalibratableError, RsscError
 from rssc.model.camera import Camera, Shutter
 from rssc.model.stretch import Stretch
 from rssc.solve import CalibrateOptions, Solution
@@ -35,6 +35,8 @@ def with_common_model(solutions: list[Solution], options: CalibrateOptions) -> t
                 f"left out: frames {stretch.frame_numbers[0]} to {stretch.frame_numbers[-1]} of "
                 f"{Path(stretch.source).name}, which the common {model} lens read by {axis} does not explain ({error})"
             )
+    if not found:
+        raise NotCalibratableError("the stretches agree on no lens and no direction of readout; " + "; ".join(notes))
     return found, tuple(notes)
 
 

@@ -20,7 +20,7 @@ class Report:
     """The footage, where it is no longer at the place it was calibrated from."""
 
     def run(self, console: Console) -> int:
-        from rssc.frontend.video import read_frames
+        from rssc.frontend.footage import read_frames
         from rssc.model.calibration import Calibration
         from rssc.outputs.files import REPORT_NAME
         from rssc.outputs.report import write_report

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from rssc.datasets.sequence import Sequence, TrueTrajectory
 from rssc.errors import InputError
-from rssc.frontend.video import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from rssc.frontend.image_folder import IMAGE_SUFFIXES
+from rssc.frontend.video import VIDEO_SUFFIXES
 from rssc.model.calibration import TruthFile, camera_of, read_document
 
 TRUTH_NAME = "truth.json"

@@ -21,7 +21,7 @@ from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_ro
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
 from rssc.frontend.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
-from rssc.frontend.video import STRETCH_FRAMES, Footage, choose_stretches, read_footage
+from rssc.frontend.footage import STRETCH_FRAMES, Footage, choose_stretches, read_footage
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera, Lens

@@ -13,7 +13,8 @@ import cv2
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.frontend.video import IMAGE_SUFFIXES, Video
+from rssc.frontend.image_folder import IMAGE_SUFFIXES
+from rssc.frontend.video import Video
 from rssc.kernels.parallel import run_chunks
 from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration

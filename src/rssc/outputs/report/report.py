@@ -15,7 +15,8 @@ from plotly.offline import get_plotlyjs
 
 from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
-from rssc.frontend.video import VIDEO_SUFFIXES, read_frames
+from rssc.frontend.footage import read_frames
+from rssc.frontend.video import VIDEO_SUFFIXES
 from rssc.model.calibration import Calibration
 from rssc.model.files import write_text
 from rssc.model.scene import Scene

@@ -1,0 +1,36 @@
+"""Times of frames: on the grid that they were taken on, or at a given rate."""
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray
+
+MIN_FRAMES = 8
+"""Fewer are no footage."""
+
+
+def usual_interval(times: FloatArray) -> float:
+    """Mean time between frames where none is missing: of times in whole milliseconds, more exact than the median."""
+    intervals = np.diff(times)
+    return float(intervals[np.abs(intervals / np.median(intervals) - 1) < 0.5].mean())
+
+
+def on_grid(times: FloatArray, tolerance: float) -> FloatArray:
+    """Times moved to a common grid t0 + k dt with whole k, where they lie on one to within a tolerance.
+
+    Containers store times rounded to a millisecond or so; at a fast pan that is a quarter of a pixel.
+    """
+    steps = _whole_steps(times)
+    slope, start = np.polyfit(steps, times, 1)
+    grid = start + slope * steps
+    return grid if np.max(np.abs(grid - times)) <= tolerance else times
+
+
+def at_rate(times: FloatArray, fps: float) -> FloatArray:
+    """Times at a given rate that keep the gaps of the given ones."""
+    return _whole_steps(times) / fps
+
+
+def _whole_steps(times: FloatArray) -> FloatArray:
+    """Times in whole intervals since the first, at least one from frame to frame."""
+    intervals = np.diff(times) / usual_interval(times)
+    return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.round(intervals)))])
