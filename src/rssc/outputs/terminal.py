@@ -86,7 +86,7 @@ def print_check(console: Console, check: Check) -> None:
     camera, motion = check.camera, check.motion
     if camera is not None and check.sigma < 1:
         console.print(
-            f"roughly: readout ratio {camera.shutter.readout_ratio:.2f} +- {SIGMAS_95 * check.sigma:.2f}, focal length "
+            f"roughly: readout ratio {camera.shutter.readout_ratio:.3f} +- {SIGMAS_95 * check.sigma:.3f}, focal length "
             f"{camera.lens.fx:.0f} px, {camera.lens.model} lens",
             highlight=False,
         )
