@@ -38,6 +38,7 @@ _MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
 _ROUGH_TRACKS_PER_FRAME = 150
 _MIN_POINTS = 20
 _MAX_SIGMA_RATIO = 3.0
+_TWO_A_FRAME = 0.5  # knot spacing
 _DISAGREEMENT = 3.0
 _PRINCIPAL_POINT_SHARE = 0.05
 _DISTORTION_SIGMA = 0.3
@@ -307,12 +308,25 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str,
         adjustment = adjust(scene, "te", loss="cauchy", loss_scale=scale, knot_spacing=spacing,
                             priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6,
                             **options)  # fmt: skip
-        tried.append((f"{spacing:g}", adjustment))
         scene = adjustment.scene
+        # What a sweep explains is neither an answer nor an argument against one.
+        if not tried or not _may_sweep(adjustment):
+            tried.append((f"{spacing:g}", adjustment))
     ranked = [
         replace(candidate, covariance=shared_error_covariance(candidate.adjustment)) for candidate in _rank(tried)
     ]
     return tuple(_order_knots(ranked))
+
+
+def _may_sweep(adjustment: Adjustment) -> bool:
+    """Whether the camera may sweep along with the rows in every frame and swing back while none is read.
+
+    A row's time is taken from where the point was measured. In a sweep that carries the image down by a share a of the
+    rows as they are read, an error e of the measured row is an error (1 - a) e of the residual: sweeping hides noise,
+    and lens and readout bend to allow it. It takes two controls a frame, and a whole interval that no row sees.
+    """
+    spacing, readout = adjustment.options.knot_spacing, adjustment.scene.camera.shutter.readout_ratio
+    return spacing <= _TWO_A_FRAME and 1 - abs(readout) > spacing
 
 
 def _order_knots(ranked: list[Candidate]) -> list[Candidate]:
