@@ -81,11 +81,10 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     free = np.concatenate([np.ones(pose_count, bool), problem.free_globals, np.ones(len(points), bool)])
     from rssc.adjust.schur import _JITTER, _datum, _typical
 
-    damped[index[:pose_count], index[:pose_count]] += _JITTER * np.maximum(
-        linear.damping_diagonal[:pose_count],
-        np.tile(_typical(linear.reduced.diagonal_pose), len(state.poses)),
-    )
-    first, blocks = _datum(state.poses, linear.damping_diagonal[:pose_count])
+    typical = _typical(linear.reduced.diagonal_pose.reshape(-1, 6))
+    strength = linear.damping_diagonal[:pose_count].reshape(-1, 6)
+    damped[index[:pose_count], index[:pose_count]] += _JITTER * np.maximum(strength, typical).ravel()
+    first, blocks = _datum(state.poses, strength, typical)
     for pose, block in zip(first, blocks, strict=True):
         damped[6 * pose : 6 * pose + 6, 6 * pose : 6 * pose + 6] += block
     step = np.zeros(len(gradient))

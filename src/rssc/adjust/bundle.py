@@ -14,7 +14,7 @@ from rssc.adjust.problem import Problem, build_problem
 from rssc.adjust.robust import loss_scale, variance_factor
 from rssc.errors import InputError
 from rssc.kernels.cost import residuals_of
-from rssc.kernels.parallel import with_serial_blas
+from rssc.kernels.parallel import run_chunks, with_serial_blas
 from rssc.kernels.residuals import READOUT, State
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
@@ -106,7 +106,11 @@ def _settle_scale(problem: Problem, state: State, summary: Summary, settings: Ad
 def compute_residuals(problem: Problem, state: State) -> tuple[FloatArray, FloatArray]:
     """(m, 2) spline residuals and (k, 2) rectified residuals in pixels."""
     spline, rectified = np.empty((len(problem.spline.weights), 2)), np.empty((len(problem.rectified.weights), 2))
-    residuals_of(state, problem.spline, problem.rectified, problem.order, 0, len(state.points), spline, rectified)
+
+    def task(_: int, begin: int, end: int) -> None:
+        residuals_of(state, problem.spline, problem.rectified, problem.order, begin, end, spline, rectified)
+
+    run_chunks(task, problem.chunks)
     return spline, rectified
 
 

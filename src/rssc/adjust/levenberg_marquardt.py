@@ -21,7 +21,7 @@ from rssc.kernels import cost as cost_kernels
 from rssc.kernels import lie
 from rssc.kernels import normal_equations as kernels
 from rssc.kernels.motion_prior import motion_prior_cost
-from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
+from rssc.kernels.parallel import run_chunks
 from rssc.kernels.residuals import State
 
 _MAX_DAMPING = 1e12
@@ -61,8 +61,6 @@ class Summary:
 
 def total_cost(problem: Problem, state: State, previous: np.ndarray, loss, motion_sigmas) -> float:
     """Cost of a state; points that the lens cannot see any more go back to `previous`, in place."""
-    work = np.cumsum(problem.residuals_per_point[problem.order])
-    chunks = balanced_chunks(np.concatenate([[0], work]), thread_count())
     costs = np.zeros(len(state.points))
 
     def task(_: int, begin: int, end: int) -> None:
@@ -70,7 +68,7 @@ def total_cost(problem: Problem, state: State, previous: np.ndarray, loss, motio
             state, problem.spline, problem.rectified, problem.order, loss[0], loss[1], previous, begin, end, costs
         )
 
-    run_chunks(task, chunks)
+    run_chunks(task, problem.chunks)
     residual = problem.prior_matrix @ state.parameters - problem.prior_values
     cost = costs.sum() + residual @ residual
     return cost + (0.0 if motion_sigmas is None else _motion_cost(state, motion_sigmas))
@@ -105,9 +103,7 @@ def optimise(
             return finish("stalled", "no step lowers the cost any further")
         linear = reducer.linearise(state, damping)
         linearisations += 1
-        free_pose = np.repeat([problem.free_poses, problem.free_poses and problem.free_translations], 3)
-        free = np.concatenate([np.tile(free_pose, len(state.poses)), problem.free_globals])
-        gradient_vector = np.where(free, linear.gradient, 0.0)
+        gradient_vector = np.where(problem.free_reduced, linear.gradient, 0.0)
         gradient = float(max(np.abs(gradient_vector).max(), linear.reduced.totals[1]))
         if gradient < options.gradient_tolerance:
             return finish("converged", f"gradient {gradient:.1e} is below {options.gradient_tolerance:.1e}")
@@ -116,7 +112,7 @@ def optimise(
         except SingularError:
             damping, growth = damping * growth, growth * 2
             continue
-        step_pose *= free[: len(step_pose)]
+        step_pose *= problem.free_reduced[: len(step_pose)]
         step_points = np.empty_like(state.points)
         predicted = np.zeros(len(linear.chunks))
 

@@ -1,6 +1,7 @@
 """From a scene and a method to the arrays that the kernels take."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from rssc.adjust.methods import METHODS, Method
 from rssc.adjust.options import AdjustOptions
 from rssc.errors import InputError
 from rssc.kernels import spline as spline_kernels
+from rssc.kernels.parallel import balanced_chunks, thread_count
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT, RectifiedTable, SplineTable, State
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Neighbours, Scene
@@ -45,10 +47,21 @@ class Problem:
     """(p,) the points by the time at which they are first seen: neighbours share spline intervals, which are then
     computed together."""
 
-    @property
+    @cached_property
     def residuals_per_point(self) -> IntArray:
         """(p,) rows of both tables."""
         return np.diff(self.spline.offsets) + np.diff(self.rectified.offsets)
+
+    @cached_property
+    def chunks(self) -> list[tuple[int, int]]:
+        """Ranges of `order` with about as many residuals each, one for every thread."""
+        return balanced_chunks(np.concatenate([[0], np.cumsum(self.residuals_per_point[self.order])]), thread_count())
+
+    @cached_property
+    def free_reduced(self) -> NDArray[np.bool_]:
+        """(6 n + 9,) mask of what is estimated of poses and globals."""
+        pose = np.repeat([self.free_poses, self.free_poses and self.free_translations], 3)
+        return np.concatenate([np.tile(pose, len(self.start.poses)), self.free_globals])
 
     @property
     def residual_count(self) -> int:
@@ -236,13 +249,12 @@ def link_neighbours(scene: Scene, method: Method, options: AdjustOptions) -> tup
         read = gamma * _fractions(scene, tracks.pixels)
         follows = options.reference_base + options.reference_share * gamma > read
         index = index + follows[:, None]
-    inside = (index[:, 0] >= 0) & (index[:, -1] < len(tracks))
-    index, rows = index[inside], np.flatnonzero(inside)
-    same_point = (tracks.points[index] == tracks.points[rows][:, None]).all(axis=1)
-    # Consecutive in time, too: across a gap the interpolation would be a guess.
-    steps = np.diff(scene.frame_times[tracks.frames[index]], axis=1)
-    consecutive = (np.diff(tracks.frames[index], axis=1) == 1).all(axis=1) & (steps < _MAX_STEP).all(axis=1)
-    index, rows = index[same_point & consecutive], rows[same_point & consecutive]
+    # Linked: consecutive in time, too; across a gap the interpolation would be a guess.
+    linked = (np.diff(tracks.points) == 0) & (np.diff(tracks.frames) == 1)
+    linked &= np.diff(scene.frame_times[tracks.frames]) < _MAX_STEP
+    inside = np.flatnonzero((index[:, 0] >= 0) & (index[:, -1] < len(tracks)))
+    rows = inside[linked[index[inside, :-1]].all(axis=1)]
+    index = index[rows]
     return (
         Neighbours(tracks.frames[rows], tracks.points[rows], tracks.frames[index], tracks.pixels[index]),
         tracks.sigmas[rows],

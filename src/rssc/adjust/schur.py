@@ -204,24 +204,25 @@ class Reducer:
             np.add.at(reduced.diagonal_pose, index, np.einsum("nii->ni", normals))
 
     def _damp(self, state: State, reduced: kernels.Reduced, damping: float) -> FloatArray:
-        typical = np.tile(_typical(reduced.diagonal_pose), len(state.poses))
+        strength = reduced.diagonal_pose.reshape(-1, 6)
+        typical = _typical(strength)
         # Controls at the ends may carry next to no information; they are held by a share of what is typical.
-        pose_diagonal = np.maximum(reduced.diagonal_pose, 1e-8 * typical)
-        # The corner before elimination, up to the part the points took: enough for scaling.
-        global_diagonal = np.maximum(np.diag(reduced.corner), 1e-300)
-        add_pose_diagonal(reduced, damping * pose_diagonal + _JITTER * np.maximum(pose_diagonal, typical))
-        np.fill_diagonal(reduced.corner, reduced.corner.diagonal() + damping * global_diagonal)
+        pose_diagonal = np.maximum(strength, 1e-8 * typical)
+        added = damping * pose_diagonal + _JITTER * np.maximum(strength, typical)
         if not self.problem.free_translations:
-            add_pose_diagonal(reduced, np.tile([0.0, 0.0, 0.0, *(_STIFF * typical[3:6])], len(state.poses)))
+            added[:, 3:] += _STIFF * typical[3:]
+        _add_pose_diagonal(reduced, added)
         if self.problem.free_poses and self.problem.free_points:
-            first, blocks = _datum(state.poses, pose_diagonal)
-            kernels.add_blocks(reduced, first, blocks, 1)
-        return np.concatenate([pose_diagonal, global_diagonal])
+            kernels.add_blocks(reduced, *_datum(state.poses, pose_diagonal, typical), 1)
+        # The corner before elimination, up to the part the points took: enough for scaling.
+        corner = np.einsum("aa->a", reduced.corner)
+        global_diagonal = np.maximum(corner, 1e-300)
+        corner += damping * global_diagonal
+        return np.concatenate([pose_diagonal.ravel(), global_diagonal])
 
 
-def _typical(diagonal: FloatArray) -> FloatArray:
-    """(6,) median over the poses of a diagonal (6 n,)."""
-    strength = diagonal.reshape(-1, 6)
+def _typical(strength: FloatArray) -> FloatArray:
+    """(6,) median over the poses of a diagonal (n, 6)."""
     return np.maximum(np.partition(strength, len(strength) // 2, axis=0)[len(strength) // 2], 1e-300)
 
 
@@ -240,33 +241,29 @@ def _block_pattern(support: kernels.Support, pose_count: int) -> tuple[np.ndarra
     return np.searchsorted(rows, np.arange(pose_count + 1)).astype(np.int64), columns.astype(np.int64)
 
 
-def _datum(poses: FloatArray, diagonal: FloatArray) -> tuple[np.ndarray, FloatArray]:
+def _datum(poses: FloatArray, strength: FloatArray, typical: FloatArray) -> tuple[np.ndarray, FloatArray]:
     """Springs on the best observed pose and on the distance to the one farthest from it."""
-    strength = diagonal.reshape(-1, 6)
-    typical = _typical(diagonal)
-    anchor = int(np.argmax((strength / typical).min(axis=1)))
+    relative = (strength / typical).min(axis=1)
+    anchor = int(relative.argmax())
     centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
     offsets = centres - centres[anchor]
     # Among poses that the data hold, not at the loose ends.
-    held = (strength >= 0.1 * typical).all(axis=1)
-    far = int(np.argmax(np.linalg.norm(offsets, axis=1) * held))
+    far = int((np.einsum("ni,ni->n", offsets, offsets) * (relative >= 0.1)).argmax())
     blocks = np.zeros((2, 6, 6))
-    blocks[0] = np.diag(np.maximum(strength[anchor], typical))
+    np.einsum("aa->a", blocks[0])[:] = np.maximum(strength[anchor], typical)
     direction = poses[far, :, :3] @ offsets[far]
-    length = np.linalg.norm(direction)
-    if length > 0:
-        direction /= length
-        blocks[1, 3:, 3:] = np.outer(direction, direction) * typical[3:].max()
+    square = direction @ direction
+    if square > 0:
+        blocks[1, 3:, 3:] = np.multiply.outer(direction, direction) * (typical[3:].max() / square)
     return np.array([anchor, far]), blocks
 
 
-def add_pose_diagonal(reduced: kernels.Reduced, values: FloatArray) -> None:
-    """S += diag(values)."""
-    for a in range(6):
-        if len(reduced.band):
-            reduced.band[:, a, a] += values[a::6]
-        else:
-            reduced.blocks[reduced.block_offsets[:-1], a, a] += values[a::6]
+def _add_pose_diagonal(reduced: kernels.Reduced, values: FloatArray) -> None:
+    """S += diag(values), with values (n, 6)."""
+    if len(reduced.band):
+        np.einsum("naa->na", reduced.band[:, :, :6])[:] += values
+    else:
+        np.einsum("naa->na", reduced.blocks)[reduced.block_offsets[:-1]] += values
 
 
 class PoseSolver:
