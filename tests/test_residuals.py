@@ -5,7 +5,7 @@ import pytest
 
 from rssc.kernels import lie, spline
 from rssc.kernels import residuals as kernels
-from rssc.kernels.batch import LAST, make_batch
+from rssc.kernels.batch import make_batch
 from rssc.kernels.residuals import GLOBAL_COUNT, READOUT
 from tests.parts import from_python
 from tests.test_lens import LENSES
@@ -61,18 +61,18 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     state = make_state(rng, lens, motion, kind.startswith("free"))
     table = make_table(rng, kind, share)
     target = spline_target if kind == "spline" else rectified_target
-    block = make_batch()
+    block = make_batch(pose_count(state))
     compared = target(state, table, 0)
     first, count = compared[0], pose_count(state)
     eu, ev = linearise_one(state, compared, state.points[0], block)
-    scratch = make_batch()
+    scratch = make_batch(pose_count(state))
 
     def residual(state, point=state.points[0]):
         state = refresh(state)
         compared = target(state, table, 0)
         place(scratch.lanes, 0, compared, point)
         evaluate(state, compared[0], 1, scratch)
-        return scratch.rows[:2, LAST].copy()
+        return scratch.rows[:2, -1].copy()
 
     np.testing.assert_allclose(residual(state), [eu, ev], atol=1e-10)
 
@@ -111,4 +111,4 @@ def test_point_behind_the_camera_is_nan(rng):
     state = make_state(rng, LENSES["pinhole"], "slow", free=False)
     table = make_table(rng, "spline", 0.0)
     target = spline_target(state, table, 0)
-    assert np.isnan(linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch())).all()
+    assert np.isnan(linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch(4))).all()

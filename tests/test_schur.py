@@ -27,7 +27,7 @@ def dense_system(problem, state, loss_kind, loss_scale):
     poses, points = 6 * len(state.poses), 3 * len(state.points)
     size = poses + residuals.GLOBAL_COUNT + points
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
-    block = make_batch()
+    block = make_batch(pose_count(state))
     for table, target in (
         (problem.spline, spline_target),
         (problem.rectified, rectified_target),

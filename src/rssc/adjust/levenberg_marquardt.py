@@ -114,7 +114,7 @@ def optimise(
             continue
         step_pose *= problem.free_reduced[: len(step_pose)]
         step_points = np.empty_like(state.points)
-        predicted = np.zeros(len(linear.chunks))
+        predicted = np.zeros(len(problem.chunks))
 
         def substitute(index: int, begin: int, end: int, linear=linear, step_pose=step_pose, step_global=step_global,
                        step_points=step_points, predicted=predicted) -> None:  # fmt: skip
@@ -122,7 +122,7 @@ def optimise(
                 linear.support, linear.elimination, linear.damping, step_pose, step_global, begin, end, step_points
             )
 
-        run_chunks(substitute, linear.chunks)
+        run_chunks(substitute, problem.chunks)
         step = np.concatenate([step_pose, step_global])
         expected = predicted.sum() + step @ (damping * linear.damping_diagonal * step - gradient_vector)
         trial = state._replace(parameters=state.parameters + step_global, points=state.points + step_points)

@@ -19,9 +19,8 @@ from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 
 _MAX_STEP = 1.5  # frame intervals between linked observations
-
-
 _LEAST_DAMPING = 1e-8
+_LEAST_CHUNK = 4000  # residuals; fewer are evaluated sooner than a thread wakes up
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,9 @@ class Problem:
 
     @cached_property
     def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of `order` with about as many residuals each, one for every thread."""
-        return balanced_chunks(np.concatenate([[0], np.cumsum(self.residuals_per_point[self.order])]), thread_count())
+        """Ranges of `order` with about as many residuals each, for threads that evaluate them or substitute back."""
+        work = np.concatenate([[0], np.cumsum(self.residuals_per_point[self.order])])
+        return balanced_chunks(work, min(thread_count(), 1 + int(work[-1]) // _LEAST_CHUNK))
 
     @cached_property
     def free_reduced(self) -> NDArray[np.bool_]:

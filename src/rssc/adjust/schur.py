@@ -22,6 +22,7 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from rssc.adjust.problem import Problem
 from rssc.kernels import normal_equations as kernels
+from rssc.kernels.batch import MAX_POSES
 from rssc.kernels.jit import kernel
 from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
@@ -46,7 +47,6 @@ class Linearisation:
     support: kernels.Support
     elimination: kernels.Elimination
     reduced: kernels.Reduced
-    chunks: list[tuple[int, int]]
     damping: float
     damping_diagonal: FloatArray
     """(6 n + 9,) the diagonal that damping multiplies."""
@@ -102,7 +102,7 @@ class Reducer:
         # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
         work = np.diff(support.offsets) ** 2 + 70 * problem.residuals_per_point
         chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work[problem.order])]), thread_count())
-        parts = self._reduced_buffers(len(state.poses), width, sparse_pattern, len(chunks))
+        parts = self._reduced_buffers(state, width, sparse_pattern, len(chunks))
         elimination = self._elimination_buffers(support)
 
         def task(index: int, begin: int, end: int) -> None:
@@ -124,15 +124,16 @@ class Reducer:
         reduced.rhs_global[:] += reduced.gradient_global
         self._add_priors(state, reduced)
         diagonal = self._damp(state, reduced, damping)
-        return Linearisation(support, elimination, reduced, chunks, damping, diagonal)
+        return Linearisation(support, elimination, reduced, damping, diagonal)
 
     def _support(self, state: State):
         """Which poses each point touches, the pattern of sparse blocks, and the width of the band (one of the two)."""
         problem = self.problem
-        pose_count, per_residual = len(state.poses), 4 if state.spacing > 0 else 1
+        pose_count = len(state.poses)
         offsets = np.zeros(len(state.points) + 1, np.int64)
         spans = np.zeros(len(state.points), np.int64)
-        poses = np.empty(np.minimum(per_residual * problem.residuals_per_point, pose_count).sum(), np.int64)
+        most = np.minimum(_poses_per_residual(state) * problem.residuals_per_point, pose_count)
+        poses = np.empty(most.sum(), np.int64)
         kernels.find_support(state, problem.spline, problem.rectified, offsets, poses, spans)
         support = kernels.Support(offsets, poses[: offsets[-1]])
         width = 6 * int(max(spans.max(initial=0), 4))
@@ -144,8 +145,9 @@ class Reducer:
             sparse = bool(wide and width > 24 * np.percentile(spans, 95))
         return (support, _block_pattern(support, pose_count), 0) if sparse else (support, None, width)
 
-    def _reduced_buffers(self, pose_count: int, width: int, pattern, chunk_count: int) -> list[kernels.Reduced]:
-        key = (pose_count, width, chunk_count)
+    def _reduced_buffers(self, state: State, width: int, pattern, chunk_count: int) -> list[kernels.Reduced]:
+        pose_count, row_size = len(state.poses), 6 * _poses_per_residual(state) + GLOBAL_COUNT + 1
+        key = (width, chunk_count)
         if pattern is None and self._buffers is not None and self._buffers[0] == key:
             return self._buffers[1]
         offsets, columns = pattern if pattern is not None else (np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -163,7 +165,7 @@ class Reducer:
                 gradient_pose=np.empty(rows),
                 gradient_global=np.empty(GLOBAL_COUNT),
                 diagonal_pose=np.empty(rows),
-                intervals=np.empty((pose_count, kernels.LAST + 1, kernels.LAST + 1)),
+                intervals=np.empty((pose_count, row_size, row_size)),
                 totals=np.empty(2),
             )
             for _ in range(chunk_count)
@@ -219,6 +221,10 @@ class Reducer:
         global_diagonal = np.maximum(corner, 1e-300)
         corner += damping * global_diagonal
         return np.concatenate([pose_diagonal.ravel(), global_diagonal])
+
+
+def _poses_per_residual(state: State) -> int:
+    return MAX_POSES if state.spacing > 0 else 1
 
 
 def _typical(strength: FloatArray) -> FloatArray:

@@ -5,7 +5,8 @@ lanes[Q + i]. The compiler vectorises a loop over i only where it can prove that
 because everything lies in one array at distances that it knows when it compiles. Loops run over `padded(count)` lanes,
 so that no residual is left to the scalar rest of a loop.
 
-What leaves the batch are rows: the two rows of residual i are rows[2 i] and rows[2 i + 1].
+What leaves the batch are rows: the two rows of residual i are rows[2 i] and rows[2 i + 1], with the derivatives in the
+poses that a residual depends on first, then those in the globals, and last the residual itself.
 """
 
 from typing import NamedTuple
@@ -21,7 +22,6 @@ _VECTOR = 4  # lanes of one instruction
 MAX_POSES = 4
 POSE_COLUMNS = 6 * MAX_POSES
 GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
-LAST = POSE_COLUMNS + GLOBAL_COUNT  # the residual itself
 
 # Quantities. What the residual compares: world point (3), place on the interval, derivative of the reading time in the
 # readout ratio, measured pixel (2) and its derivative in the readout ratio (2).
@@ -42,8 +42,8 @@ class Batch(NamedTuple):
     residuals: np.ndarray  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
     weights: np.ndarray  # (LANES,) one over the standard deviation
     importances: np.ndarray  # (LANES,) factor on the squares
-    rows: np.ndarray  # (2 LANES, 34) derivatives in four poses and globals, and the residual
-    d_pose: np.ndarray  # (2 LANES, 24) view of rows
+    rows: np.ndarray  # (2 LANES, 6 poses + 10) derivatives in poses and globals, and the residual
+    d_pose: np.ndarray  # (2 LANES, 6 poses) view of rows
     d_global: np.ndarray  # (2 LANES, 9) view of rows
     d_point: np.ndarray  # (2 LANES, 3)
     d_camera_point: np.ndarray  # (2, 3) scratch
@@ -51,8 +51,9 @@ class Batch(NamedTuple):
 
 
 @kernel
-def make_batch():
-    rows = np.zeros((2 * LANES, LAST + 1))
+def make_batch(poses):
+    """A batch of residuals that depend on so many poses each."""
+    rows = np.zeros((2 * LANES, 6 * poses + GLOBAL_COUNT + 1))
     return Batch(
         np.zeros(INCREMENT + 3 * INCREMENT_SIZE),
         np.zeros(LANES, np.int64),
@@ -60,8 +61,8 @@ def make_batch():
         np.zeros(LANES),
         np.zeros(LANES),
         rows,
-        rows[:, :POSE_COLUMNS],
-        rows[:, POSE_COLUMNS:LAST],
+        rows[:, : 6 * poses],
+        rows[:, 6 * poses : 6 * poses + GLOBAL_COUNT],
         np.zeros((2 * LANES, 3)),
         np.zeros((2, 3)),
         np.zeros((2, PARAMETER_COUNT)),

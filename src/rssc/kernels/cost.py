@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from rssc.kernels.batch import LAST, make_batch
+from rssc.kernels.batch import make_batch
 from rssc.kernels.jit import kernel, part
 from rssc.kernels.queue import BLOCK, enqueue, fill
-from rssc.kernels.residuals import evaluate
+from rssc.kernels.residuals import evaluate, pose_count
 from rssc.kernels.robust import loss
 
 
@@ -15,6 +15,7 @@ from rssc.kernels.robust import loss
 def _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, costs):
     """Adds to costs (p,) what the residuals of the points cost; NaN where a camera does not see a point."""
     rows, weights, importances, owners = batch.rows, batch.weights, batch.importances, batch.owners
+    last = rows.shape[1] - 1
     queue = enqueue(state, spline, rectified, points)
     heads = queue.heads
     for k in range(queue.low, queue.high + 1):
@@ -22,7 +23,7 @@ def _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, c
             count = fill(state, spline, rectified, queue, k, batch)
             evaluate(state, k, count, batch)
             for i in range(count):
-                eu, ev = rows[2 * i, LAST], rows[2 * i + 1, LAST]
+                eu, ev = rows[2 * i, last], rows[2 * i + 1, last]
                 value, _ = loss(loss_kind, loss_scale, weights[i] * weights[i] * (eu * eu + ev * ev))
                 costs[owners[i]] += importances[i] * value
 
@@ -34,7 +35,7 @@ def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous,
     A point that the step moved behind a camera goes back to its `previous` place, so that one far point cannot hold
     up all others; the trial is then judged as it is.
     """
-    batch = make_batch()
+    batch = make_batch(pose_count(state))
     for first in range(begin, end, BLOCK):
         points = order[first : min(first + BLOCK, end)]
         _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, costs)
@@ -53,7 +54,8 @@ def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous,
 @kernel
 def residuals_of(state, spline, rectified, order, begin, end, out_spline, out_rectified):
     """Unweighted residuals (m, 2) of the points order[begin:end] in both tables, in pixels."""
-    batch = make_batch()
+    batch = make_batch(pose_count(state))
+    last = batch.rows.shape[1] - 1
     for first in range(begin, end, BLOCK):
         queue = enqueue(state, spline, rectified, order[first : min(first + BLOCK, end)])
         for k in range(queue.low, queue.high + 1):
@@ -64,6 +66,6 @@ def residuals_of(state, spline, rectified, order, begin, end, out_spline, out_re
                     i = batch.residuals[n]
                     for a in range(2):
                         if i < len(spline.weights):
-                            out_spline[i, a] = batch.rows[2 * n + a, LAST]
+                            out_spline[i, a] = batch.rows[2 * n + a, last]
                         else:
-                            out_rectified[i - len(spline.weights), a] = batch.rows[2 * n + a, LAST]
+                            out_rectified[i - len(spline.weights), a] = batch.rows[2 * n + a, last]

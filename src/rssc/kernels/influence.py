@@ -12,7 +12,7 @@ import numpy as np
 
 from rssc.kernels.batch import make_batch
 from rssc.kernels.jit import kernel
-from rssc.kernels.residuals import GLOBAL_COUNT, linearise_one, spline_target
+from rssc.kernels.residuals import GLOBAL_COUNT, linearise_one, pose_count, spline_target
 from rssc.kernels.robust import loss
 
 
@@ -25,7 +25,7 @@ def spline_scores(
     Args:
         pose_answers: (6 n, 9) A.
     """
-    batch = make_batch()
+    batch = make_batch(pose_count(state))
     d_pose, d_global, d_point = batch.d_pose, batch.d_global, batch.d_point
     answer = np.empty((3, GLOBAL_COUNT))
     for p in range(begin, end):
@@ -59,7 +59,7 @@ def spline_scores(
             at = 6 * target[0]
             for g in range(GLOBAL_COUNT):
                 a_u, a_v = d_global[0, g], d_global[1, g]
-                for c in range(24):
+                for c in range(d_pose.shape[1]):
                     d = pose_answers[at + c, g]
                     a_u -= d_pose[0, c] * d
                     a_v -= d_pose[1, c] * d

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rssc.kernels.batch import GLOBAL_COUNT, LAST, MAX_POSES, POSE_COLUMNS, make_batch
+from rssc.kernels.batch import GLOBAL_COUNT, MAX_POSES, make_batch
 from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.queue import BLOCK, enqueue, fill
 from rssc.kernels.residuals import linearise, pose_count, rectified_first_pose, spline_first_pose
@@ -55,7 +55,7 @@ class Reduced(NamedTuple):
     gradient_pose: np.ndarray  # (6 n,) before the elimination
     gradient_global: np.ndarray  # (9,)
     diagonal_pose: np.ndarray  # (6 n,) of U
-    intervals: np.ndarray  # (n, 34, 34) normal matrix of the rows that begin at each pose, not yet spread
+    intervals: np.ndarray  # (n, c, c) normal matrix of the rows that begin at each pose, not yet spread
     totals: np.ndarray  # (2,) cost, largest point gradient
 
 
@@ -251,15 +251,16 @@ def _forward(factor, rows):
 def _weigh(loss_kind, loss_scale, count, batch):
     """Multiplies the rows of a batch by the root of their weights; returns the cost."""
     rows, d_point, weights, importances = batch.rows, batch.d_point, batch.weights, batch.importances
+    columns = rows.shape[1]
     cost = 0.0
     for i in range(count):
         weight = weights[i] * weights[i]
-        eu, ev = rows[2 * i, LAST], rows[2 * i + 1, LAST]
+        eu, ev = rows[2 * i, columns - 1], rows[2 * i + 1, columns - 1]
         value, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
         cost += importances[i] * value
         root = math.sqrt(weight * importances[i] * slope)
         for row in range(2 * i, 2 * i + 2):
-            for a in range(LAST + 1):
+            for a in range(columns):
                 rows[row, a] *= root
             for a in range(3):
                 d_point[row, a] *= root
@@ -285,11 +286,11 @@ def _gather(support, k, size, count, batch, elimination):
             w1[c] += x1 * x + y1 * y
             w2[c] += x2 * x + y2 * y
         for c in range(GLOBAL_COUNT):
-            x, y = upper[POSE_COLUMNS + c], lower[POSE_COLUMNS + c]
+            x, y = upper[size + c], lower[size + c]
             g[p, 0, c] += x0 * x + y0 * y
             g[p, 1, c] += x1 * x + y1 * y
             g[p, 2, c] += x2 * x + y2 * y
-        x, y = upper[LAST], lower[LAST]
+        x, y = upper[size + GLOBAL_COUNT], lower[size + GLOBAL_COUNT]
         b[p, 0] += x0 * x + y0 * y
         b[p, 1] += x1 * x + y1 * y
         b[p, 2] += x2 * x + y2 * y
@@ -332,9 +333,10 @@ def accumulate(
     state, spline, rectified, support, order, loss_kind, loss_scale, damping, begin, end, reduced, elimination
 ):
     """Adds the points order[begin:end] to `reduced`, which is zero, and fills their part of `elimination`."""
-    batch = make_batch()
-    gram = np.empty((LAST + 1, LAST + 1))
+    batch = make_batch(pose_count(state))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
+    columns = rows.shape[1]
+    gram = np.empty((columns, columns))
     cost = 0.0
     for first in range(begin, end, BLOCK):
         points = order[first : min(first + BLOCK, end)]
@@ -349,8 +351,8 @@ def accumulate(
                 cost += _weigh(loss_kind, loss_scale, count, batch)
                 used = rows[: 2 * count]
                 np.dot(used.T, used, gram)
-                for a in range(LAST + 1):
-                    for b in range(LAST + 1):
+                for a in range(columns):
+                    for b in range(columns):
                         intervals[k, a, b] += gram[a, b]
                 _gather(support, k, size, count, batch, elimination)
         for p in points:
@@ -364,17 +366,18 @@ def _spread_intervals(reduced, poses):
     """Adds the gathered intervals, which span `poses` poses each, to the system."""
     intervals, corner, border = reduced.intervals, reduced.corner, reduced.border
     gradient_global, gradient_pose, diagonal = reduced.gradient_global, reduced.gradient_pose, reduced.diagonal_pose
+    size, last = 6 * poses, 6 * poses + GLOBAL_COUNT
     for k in range(len(intervals) - poses + 1):
         for a in range(GLOBAL_COUNT):
-            gradient_global[a] += intervals[k, POSE_COLUMNS + a, LAST]
+            gradient_global[a] += intervals[k, size + a, last]
             for b in range(GLOBAL_COUNT):
-                corner[a, b] += intervals[k, POSE_COLUMNS + a, POSE_COLUMNS + b]
-        for a in range(6 * poses):
+                corner[a, b] += intervals[k, size + a, size + b]
+        for a in range(size):
             at = 6 * k + a
             diagonal[at] += intervals[k, a, a]
-            gradient_pose[at] += intervals[k, a, LAST]
+            gradient_pose[at] += intervals[k, a, last]
             for b in range(GLOBAL_COUNT):
-                border[b, at] += intervals[k, a, POSE_COLUMNS + b]
+                border[b, at] += intervals[k, a, size + b]
     add_blocks(reduced, np.arange(len(intervals) - poses + 1), intervals, poses)
 
 

@@ -27,7 +27,6 @@ from rssc.kernels.batch import (
     D_POSE,
     GLOBAL_COUNT,
     LANES,
-    LAST,
     MAX_POSES,
     PIXEL,
     PLACE,
@@ -169,6 +168,7 @@ def evaluate(state, k, count, batch):
     """Residuals of a batch that begins at pose k, in the last column of its rows; NaN where the lens does not see the
     point."""
     model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
+    last = rows.shape[1] - 1
     if state.spacing > 0.0:
         camera_points(state.poses, state.increments, k, count, lanes)
     else:
@@ -176,7 +176,7 @@ def evaluate(state, k, count, batch):
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
         u, v = project(model, parameters, px, py, pz)
-        rows[2 * i, LAST], rows[2 * i + 1, LAST] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
+        rows[2 * i, last], rows[2 * i + 1, last] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
 
 
 @part
@@ -184,6 +184,7 @@ def linearise(state, k, count, batch):
     """Residuals and Jacobian of a batch that begins at pose k, in its rows and `d_point`."""
     model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
     d_camera_point, d_lens, d_point = batch.d_camera_point, batch.d_lens, batch.d_point
+    size, last = 6 * pose_count(state), rows.shape[1] - 1
     if state.spacing > 0.0:
         camera_points(state.poses, state.increments, k, count, lanes)
     else:
@@ -191,12 +192,12 @@ def linearise(state, k, count, batch):
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
         u, v = project_with_jacobian(model, parameters, px, py, pz, d_camera_point, d_lens)
-        rows[2 * i, LAST], rows[2 * i + 1, LAST] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
+        rows[2 * i, last], rows[2 * i + 1, last] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
         for row in range(2):
             for a in range(3):
                 lanes[D_CAMERA_POINT + (3 * row + a) * LANES + i] = d_camera_point[row, a]
             for a in range(READOUT):
-                rows[2 * i + row, POSE_COLUMNS + a] = d_lens[row, a]
+                rows[2 * i + row, size + a] = d_lens[row, a]
     if state.spacing > 0.0:
         pose_rows(state.poses, state.increments, state.transports, k, count, lanes)
     else:
@@ -204,12 +205,12 @@ def linearise(state, k, count, batch):
     frequency = 1.0 / state.spacing if state.spacing > 0.0 else 0.0
     for i in range(count):
         for row in range(2):
-            for a in range(POSE_COLUMNS):
+            for a in range(size):
                 rows[2 * i + row, a] = lanes[D_POSE + (POSE_COLUMNS * row + a) * LANES + i]
             for a in range(3):
                 d_point[2 * i + row, a] = lanes[D_POINT + (3 * row + a) * LANES + i]
             d_time = lanes[D_PLACE + row * LANES + i] * frequency
-            rows[2 * i + row, POSE_COLUMNS + READOUT] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
+            rows[2 * i + row, size + READOUT] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
 
 
 @inlined
@@ -217,4 +218,5 @@ def linearise_one(state, target, point, batch):
     """Residual (eu, ev) of one target; its Jacobian is in the first two rows of the batch."""
     place(batch.lanes, 0, target, point)
     linearise(state, target[0], 1, batch)
-    return batch.rows[0, LAST], batch.rows[1, LAST]
+    last = batch.rows.shape[1] - 1
+    return batch.rows[0, last], batch.rows[1, last]
