@@ -26,7 +26,7 @@ from rssc.kernels.batch import MAX_POSES
 from rssc.kernels.jit import kernel
 from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.kernels.parallel import balanced_chunks, run_chunks, thread_count
-from rssc.kernels.residuals import GLOBAL_COUNT, State
+from rssc.kernels.residuals import GLOBAL_COUNT, READOUT, State
 from rssc.model.arrays import FloatArray
 
 _DENSE_ROWS = 2400
@@ -57,16 +57,31 @@ class Linearisation:
         return np.concatenate([self.reduced.gradient_pose, self.reduced.gradient_global])
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where the entries of the reduced system are, and how its points are shared out."""
+
+    readout_ratio: float
+    support: kernels.Support
+    pattern: tuple[np.ndarray, np.ndarray] | None
+    """Of sparse blocks; None for a band."""
+    width: int
+    """Of the band; 0 for sparse blocks."""
+    chunks: list[tuple[int, int]]
+
+
 @kernel
 def _dense_from_band(band):
-    """(6 n, 6 n) upper triangle of S."""
+    """(6 n, 6 n) upper triangle of S; what lies below is not set."""
     n, _, width = band.shape
-    out = np.zeros((6 * n, 6 * n))
+    out = np.empty((6 * n, 6 * n))
     for k in range(n):
         columns = min(width, 6 * (n - k))
         for a in range(6):
             for c in range(columns):
                 out[6 * k + a, 6 * k + c] = band[k, a, c]
+            for c in range(6 * k + columns, 6 * n):
+                out[6 * k + a, c] = 0.0
     return out
 
 
@@ -92,17 +107,16 @@ class Reducer:
         self.sparse = sparse
         self.motion_sigmas = motion_prior
         self._buffers: tuple[tuple, list[kernels.Reduced]] | None = None
+        self._layout: _Layout | None = None
         self._coupling = np.empty(0)
 
     def linearise(self, state: State, damping: float) -> Linearisation:
         """Normal equations at a state, points eliminated, damping and datum added."""
         problem = self.problem
         damping = max(damping, problem.least_damping)
-        support, sparse_pattern, width = self._support(state)
-        # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
-        work = np.diff(support.offsets) ** 2 + 70 * problem.residuals_per_point
-        chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work[problem.order])]), thread_count())
-        parts = self._reduced_buffers(state, width, sparse_pattern, len(chunks))
+        layout = self._layout_of(state)
+        support = layout.support
+        parts = self._reduced_buffers(state, layout)
         elimination = self._elimination_buffers(support)
 
         def task(index: int, begin: int, end: int) -> None:
@@ -112,7 +126,7 @@ class Reducer:
                 damping, begin, end, parts[index], elimination,
             )  # fmt: skip
 
-        run_chunks(task, chunks)
+        run_chunks(task, layout.chunks)
         reduced = parts[0]
         for other in parts[1:]:
             for total, share in zip(reduced[:-2], other[:-2], strict=True):
@@ -126,8 +140,14 @@ class Reducer:
         diagonal = self._damp(state, reduced, damping)
         return Linearisation(support, elimination, reduced, damping, diagonal)
 
-    def _support(self, state: State):
-        """Which poses each point touches, the pattern of sparse blocks, and the width of the band (one of the two)."""
+    def _layout_of(self, state: State) -> _Layout:
+        """Depends on the readout ratio alone, because it decides which knots a row lies between."""
+        readout_ratio = float(state.parameters[READOUT]) if state.spacing > 0 else 0.0
+        if self._layout is None or self._layout.readout_ratio != readout_ratio:
+            self._layout = self._find_layout(state, readout_ratio)
+        return self._layout
+
+    def _find_layout(self, state: State, readout_ratio: float) -> _Layout:
         problem = self.problem
         pose_count = len(state.poses)
         offsets = np.zeros(len(state.points) + 1, np.int64)
@@ -143,9 +163,14 @@ class Reducer:
             wide = rows > _DENSE_ROWS and 8.0 * rows * width * thread_count() > _BAND_LIMIT_BYTES
             # A band pays for its widest point in every row; sparse blocks pay when few points are that wide.
             sparse = bool(wide and width > 24 * np.percentile(spans, 95))
-        return (support, _block_pattern(support, pose_count), 0) if sparse else (support, None, width)
+        # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
+        work = np.diff(offsets) ** 2 + 70 * problem.residuals_per_point
+        chunks = balanced_chunks(np.concatenate([[0], np.cumsum(work[problem.order])]), thread_count())
+        pattern = _block_pattern(support, pose_count) if sparse else None
+        return _Layout(readout_ratio, support, pattern, 0 if sparse else width, chunks)
 
-    def _reduced_buffers(self, state: State, width: int, pattern, chunk_count: int) -> list[kernels.Reduced]:
+    def _reduced_buffers(self, state: State, layout: _Layout) -> list[kernels.Reduced]:
+        pattern, width, chunk_count = layout.pattern, layout.width, len(layout.chunks)
         pose_count, row_size = len(state.poses), 6 * _poses_per_residual(state) + GLOBAL_COUNT + 1
         key = (width, chunk_count)
         if pattern is None and self._buffers is not None and self._buffers[0] == key:
