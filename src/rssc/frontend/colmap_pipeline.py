@@ -73,8 +73,10 @@ def run_colmap(
 
         models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
         if not models:
-            # It begins with a focal length of 1.2 times the larger side, from which no fisheye is reached.
+            # It begins with a focal length of 1.2 times the larger side, which no fisheye has, and takes it for so
+            # uncertain that pairs are verified without any lens.
             _guess_focal(colmap, database, _WIDE_FOCAL)
+            colmap.geometric_verification(database)
             models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
     if not models:
         raise NotCalibratableError("COLMAP finds no model of these frames.")
@@ -88,10 +90,13 @@ def run_colmap(
 
 
 def _guess_focal(colmap: Any, database: Path, share: float) -> None:
-    """Lets the mapping begin with another focal length, a share of the larger side."""
+    """Lets verification and mapping begin with a focal length that is trusted, a share of the larger side."""
     opened = colmap.Database.open(str(database))
     for camera in opened.read_all_cameras():
         focal = share * max(camera.width, camera.height)
         size = (camera.width, camera.height)
-        opened.update_camera(colmap.Camera.create_from_model_name(camera.camera_id, camera.model_name, focal, *size))
+        guess = colmap.Camera.create_from_model_name(camera.camera_id, camera.model_name, focal, *size)
+        guess.has_prior_focal_length = True
+        opened.update_camera(guess)
+    opened.clear_two_view_geometries()
     opened.close()
