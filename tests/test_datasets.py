@@ -19,7 +19,8 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.experiments import real
 from rssc.experiments.real import REAL_METHODS, run_real
 from rssc.experiments.real_results import FIGURES, RealRow, empty_row, open_rows, paper_figures, save_rows
-from rssc.experiments.real_table import document, markdown, median_blocks, rivals_ahead, sequence_blocks
+from rssc.experiments.real_table import OPENING, document, median_tables, rivals_ahead, sequence_tables
+from rssc.experiments.tables import markdown
 from rssc.model.camera import Camera, Lens, Shutter
 from rssc.model.files import camera_document
 
@@ -243,7 +244,7 @@ def test_the_paper_figures_give_the_medians_of_the_paper():
 def test_the_table_has_our_figures_beside_the_papers():
     rows = [made_up_row("seq1", "te", 0.02, 0.006), made_up_row("seq1", "auto", 0.001, 0.004),
             empty_row("seq1", "TUM-RSVI", "TUM-1", "target", "0:50", "no board")]  # fmt: skip
-    text = markdown(sequence_blocks(rows))
+    text = markdown(OPENING, sequence_tables(rows))
     assert "| te | **1.00** (1.83) |" in text
     assert "| **0.0010** | **0.0040** |" in text and "0.0200 (0.1051)" in text
     assert "| target-based | - | - | - | - | - | - |" in text and "- target-based: no board" in text
@@ -253,11 +254,11 @@ def test_the_table_has_our_figures_beside_the_papers():
 def test_medians_count_failures_as_infinitely_off():
     rows = [made_up_row(f"seq{i}", "auto", error) for i, error in enumerate((0.01, 0.04, 0.02))]
     rows.append(empty_row("seq3", "TUM-RSVI", "", "auto", "0:50", "turned only"))
-    (block,) = median_blocks(rows)
-    assert "over 4 sequences" in block.title and "Table 3" in block.title
-    cells = dict(block.rows)["auto"]
-    assert cells[FIGURES.index("readout_ratio")].ours == pytest.approx(0.03)
-    assert math.isnan(cells[FIGURES.index("ate")].ours)
+    (table,) = median_tables(rows)
+    assert "over 4 sequences" in table.title and "Table 3" in table.title
+    auto = next(cells for label, *cells in table.rows if label.text == "auto")
+    assert auto[FIGURES.index("readout_ratio")].text == "0.0300"
+    assert auto[FIGURES.index("ate")].text == "-"
 
 
 def test_who_is_ahead_of_auto():

@@ -1,18 +1,21 @@
 """The paper's studies: the bound against the solver's own covariance, resuming, processes and clusters, the checks."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rssc.adjust import adjust
+from rssc.cli.experiment import Synthetic
 from rssc.errors import InputError
 from rssc.experiments.bound import cramer_rao_bound
-from rssc.experiments.efficiency import PAPER, Efficiency, Timing, measure_efficiency
+from rssc.experiments.efficiency import PAPER, Efficiency, Timing, efficiency_table, measure_efficiency
 from rssc.experiments.figure import draw_figure
 from rssc.experiments.results import COLUMNS, PARAMETERS, Condition, Row, append_results, open_results
 from rssc.experiments.runner import run_tasks
@@ -29,6 +32,7 @@ from rssc.experiments.synthetic import (
     simulate,
     trial_seed,
 )
+from rssc.experiments.tables import Cell, Table, markdown, print_tables
 
 POINTS = 40
 
@@ -264,3 +268,31 @@ def test_the_command_refuses_nonsense(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "trials is 0" in done.stderr or "rssc[experiments]" in done.stderr
+
+
+def test_tables_are_the_same_in_the_terminal_and_as_markdown():
+    table = Table("a title", ("method", "readout"), ((Cell("te"), Cell("0.1", "red", paper="0.5")),), ("a note",))
+    text = markdown("opening", [table])
+    assert text == "opening\n\n## a title\n\n| method | readout |\n|---|---:|\n| te | **0.1** (0.5) |\n\n- a note\n"
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_tables(console, [table])
+    shown = console.export_text()
+    assert all(part in shown for part in ("a title", "0.1 (0.5)", "a note"))
+
+
+def test_the_efficiency_table_has_the_paper_in_brackets():
+    timings = {"te": Timing(0.005, 5, 0.05), "auto": Timing(0.005, 1, 0.5)}
+    te, auto = efficiency_table(Efficiency(timings, 3, 60, 3000, 2)).rows
+    assert [cell.in_markdown() for cell in te] == ["te", "5.00 (514)", "5 (32)", "50.0 (5866)", "103x", "117x"]
+    assert [cell.in_markdown() for cell in auto] == ["auto", "5.00", "1", "500.0", "-", "-"]
+
+
+def test_a_small_study_writes_its_page(tmp_path):
+    pytest.importorskip("matplotlib")
+    study = Synthetic(tmp_path, trials=1, points=POINTS, methods=("te", "ceq"), jobs=1)
+    assert study.run(Console(file=io.StringIO())) == 0
+    page = (tmp_path / "synthetic.md").read_text()
+    assert "(synthetic.png)" in page and "| 0 Hz, readout 0.2, 0.5 px |" in page
+    conditions = [line.split("|")[1].strip() for line in page.splitlines() if " Hz, readout" in line]
+    assert conditions == [str(condition) for condition in sorted(all_conditions(), key=astuple)]
+    assert (tmp_path / "synthetic.png").exists()

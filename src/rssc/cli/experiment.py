@@ -23,12 +23,12 @@ def print_json(console: Console, document: dict) -> None:
 class Synthetic:
     """The paper's simulation: all methods over trajectory noise, readout ratio and pixel noise.
 
-    Writes synthetic.csv (one row per condition, trial and method) and the figure. The same command again goes on where
-    it was stopped.
+    Writes synthetic.csv (one row per condition, trial and method), the figure and synthetic.md with both. The same
+    command again goes on where it was stopped.
     """
 
     output: Output
-    """Folder for synthetic.csv, synthetic.svg and synthetic.png."""
+    """Folder for synthetic.csv, synthetic.md, synthetic.svg and synthetic.png."""
     trials: int = 50
     """Scenes per condition."""
     seed: int = 0
@@ -43,9 +43,10 @@ class Synthetic:
     def run(self, console: Console) -> int:
         from rssc.experiments.figure import draw_figure
         from rssc.experiments.runner import import_extra
-        from rssc.experiments.summary import print_summary, summarise
+        from rssc.experiments.summary import summarise, summary_tables
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
-        from rssc.model.files import make_folder
+        from rssc.experiments.tables import markdown, print_tables
+        from rssc.model.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
         import_extra("matplotlib", "the figure")
@@ -59,8 +60,10 @@ class Synthetic:
         for suffix in ("svg", "png"):
             draw_figure(rows, {name: conditions_of(name) for name in FACTORS}, folder / f"synthetic.{suffix}")
         summary = summarise(rows)
-        print_summary(console, summary)
-        console.print(f"Written to {folder}: synthetic.csv, synthetic.svg, synthetic.png", markup=False)
+        tables = summary_tables(summary)
+        write_text(folder / "synthetic.md", markdown("![Median absolute errors](synthetic.png)", tables))
+        print_tables(console, tables)
+        console.print(f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png", markup=False)
         print_json(console, summary.document())
         return 0
 
@@ -69,6 +72,8 @@ class Synthetic:
 class Efficiency:
     """The paper's efficiency table: time per iteration, iterations and total time of all methods, as medians."""
 
+    output: Output | None = None
+    """Folder for efficiency.md; printed only where not given."""
     trials: int = 50
     """Scenes."""
     seed: int = 0
@@ -77,15 +82,22 @@ class Efficiency:
     methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
 
     def run(self, console: Console) -> int:
-        from rssc.experiments.efficiency import measure_efficiency, print_efficiency
+        from rssc.experiments.efficiency import efficiency_table, measure_efficiency
+        from rssc.experiments.tables import markdown, print_tables
+        from rssc.model.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
+        folder = None if self.output is None else make_folder(self.output)
         with stage_progress(console) as progress:
             efficiency = measure_efficiency(
                 trials=self.trials, points=self.points, seed=self.seed, methods=self.methods,
                 progress=lambda done, total: progress("scenes", done / total),
             )  # fmt: skip
-        print_efficiency(console, efficiency)
+        tables = [efficiency_table(efficiency)]
+        print_tables(console, tables)
+        if folder is not None:
+            write_text(folder / "efficiency.md", markdown("Time to solve the paper's simulation.", tables))
+            console.print(f"Written to {folder}: efficiency.md", markup=False)
         print_json(console, efficiency.document())
         return 0
 
@@ -107,7 +119,8 @@ class Real:
         from rssc.datasets import find_sequences
         from rssc.errors import InputError
         from rssc.experiments.real import run_real
-        from rssc.experiments.real_table import document, markdown, median_blocks, print_blocks, sequence_blocks
+        from rssc.experiments.real_table import OPENING, document, median_tables, sequence_tables
+        from rssc.experiments.tables import markdown, print_tables
         from rssc.model.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
@@ -121,9 +134,9 @@ class Real:
         folder = make_folder(self.output)
         with stage_progress(console) as progress:
             rows = run_real(folder / "real.csv", recordings, self.methods, progress)
-        blocks = [*sequence_blocks(rows), *median_blocks(rows)]
-        write_text(folder / "real.md", markdown(blocks))
-        print_blocks(console, blocks)
+        tables = [*sequence_tables(rows), *median_tables(rows)]
+        write_text(folder / "real.md", markdown(OPENING, tables))
+        print_tables(console, tables)
         console.print(f"Written to {folder}: real.csv, real.md", markup=False)
         print_json(console, document(rows))
         return 0

@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from rssc.adjust.bundle import adjust
 from rssc.errors import InputError
 from rssc.experiments.synthetic import AUTO, DEFAULT, IMPORTANCE, METHOD_NAMES, simulate, solve, trial_seed
+from rssc.experiments.tables import Cell, Table
 from rssc.kernels.parallel import thread_count
 
 EFFICIENCY_POINTS = 60
@@ -113,25 +112,23 @@ def _timing(scene, method: str) -> Timing:
     return Timing(summary.seconds / max(summary.linearisations, 1), len(summary.iterations), total_s)
 
 
-def print_efficiency(console: Console, efficiency: Efficiency) -> None:
-    """The table, beside the paper's."""
-    table = Table(title="medians; the paper's figures in brackets", title_justify="left")
-    table.add_column("method")
-    for heading in ("iteration [ms]", "iterations", "total [ms]", "faster per iteration", "faster in total"):
-        table.add_column(heading, justify="right")
+def efficiency_table(efficiency: Efficiency) -> Table:
+    """Ours beside the paper's."""
+    headings = ("method", "iteration [ms]", "iterations", "total [ms]", "faster per iteration", "faster in total")
+    rows = []
     for method, ours in efficiency.timings.items():
         paper, speed_up = PAPER.get(method), efficiency.speed_up(method)
-        table.add_row(
-            method,
-            f"{1e3 * ours.iteration_s:.2f}" + (f" ({1e3 * paper.iteration_s:.0f})" if paper else ""),
-            f"{ours.iterations:g}" + (f" ({paper.iterations:g})" if paper else ""),
-            f"{1e3 * ours.total_s:.1f}" + (f" ({1e3 * paper.total_s:.0f})" if paper else ""),
-            f"{speed_up[0]:.0f}x" if speed_up else "-",
-            f"{speed_up[1]:.0f}x" if speed_up else "-",
-        )
-    console.print(table)
-    console.print(
+        rows.append((
+            Cell(method),
+            Cell(f"{1e3 * ours.iteration_s:.2f}", paper=f"{1e3 * paper.iteration_s:.0f}" if paper else ""),
+            Cell(f"{ours.iterations:g}", paper=f"{paper.iterations:g}" if paper else ""),
+            Cell(f"{1e3 * ours.total_s:.1f}", paper=f"{1e3 * paper.total_s:.0f}" if paper else ""),
+            *(Cell(f"{factor:.0f}x") for factor in speed_up or ()),
+            *(Cell("-"),) * (0 if speed_up else 2),
+        ))  # fmt: skip
+    conditions = (
         f"{efficiency.trials} scenes of {efficiency.points} points ({efficiency.observations} observations), "
-        f"{efficiency.threads} thread(s), warm. auto solves several times; its iterations are those of its last solve.",
-        highlight=False,
+        f"{efficiency.threads} thread(s), warm",
+        "auto solves several times; its iterations are those of its last solve",
     )
+    return Table("medians; the paper's figures in brackets", headings, tuple(rows), conditions)

@@ -1,54 +1,28 @@
-"""The paper's tables of real footage with our figures in them: on the terminal and as Markdown.
+"""The paper's tables of real footage with our figures in them.
 
 Every cell is an absolute error, with the paper's figure in brackets where it has one; the best of a column is bold. One
 table per sequence, then one of medians per dataset, as in the paper.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from rssc.experiments.real_results import FIGURES, RealRow, paper_figures
+from rssc.experiments.tables import Cell, Table
 
 _IN_PAPER = {"TUM-RSVI": "TUM", "WHU-RSVI": "WHU"}
 """Datasets by their names in the paper's table of medians."""
-_HEADINGS = ("fx", "fy", "cx", "cy", "readout ratio", "ATE")
+_HEADINGS = ("method", "fx", "fy", "cx", "cy", "readout ratio", "ATE")
 _DIGITS = (2, 2, 2, 2, 4, 4)
 _LABELS = {"colmap": "COLMAP", "target": "target-based", "droidcalib": "DroidCalib", "selfsup-calib": "SelfSup-Calib"}
+OPENING = "Absolute errors; the paper's figures in brackets; the best of a column in bold."
 _ONLY_PAPER = ("droidcalib", "selfsup-calib")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A figure beside the paper's."""
-
-    ours: float
-    paper: float
-    digits: int
-    best: bool
-
-    def text(self, bold: str) -> str:
-        ours = f"{self.ours:.{self.digits}f}" if np.isfinite(self.ours) else "-"
-        marked = bold.format(ours) if self.best else ours
-        return f"{marked} ({self.paper:.{self.digits}f})" if np.isfinite(self.paper) else marked
-
-
-@dataclass(frozen=True)
-class Block:
-    """One table."""
-
-    title: str
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    notes: tuple[str, ...]
-
-
-def sequence_blocks(rows: Sequence[RealRow]) -> list[Block]:
+def sequence_tables(rows: Sequence[RealRow]) -> list[Table]:
     """One table per sequence."""
-    blocks = []
+    tables = []
     for name in dict.fromkeys(row.sequence for row in rows):
         here = [row for row in rows if row.sequence == name]
         first = here[0]
@@ -58,13 +32,13 @@ def sequence_blocks(rows: Sequence[RealRow]) -> list[Block]:
             notes.append("ATE: there is no true trajectory of these frames.")
         figures = {row.method: row.figures for row in here}
         title = f"{name}, frames {first.frames}: absolute errors" + (f" (the paper's {beside})" if beside else "")
-        blocks.append(_block(title, figures, beside, notes))
-    return blocks
+        tables.append(_table(title, figures, beside, notes))
+    return tables
 
 
-def median_blocks(rows: Sequence[RealRow]) -> list[Block]:
+def median_tables(rows: Sequence[RealRow]) -> list[Table]:
     """Medians over the sequences of each dataset."""
-    blocks = []
+    tables = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
         count = len({row.sequence for row in here})
@@ -74,11 +48,11 @@ def median_blocks(rows: Sequence[RealRow]) -> list[Block]:
             for method in dict.fromkeys(row.method for row in here)
         }
         title = f"{dataset}: medians over {count} sequence{'s' * (count != 1)}"
-        blocks.append(_block(title + (f" (the paper's {beside}, Table 3)" if beside else ""), figures, beside, []))
-    return blocks
+        tables.append(_table(title + (f" (the paper's {beside}, Table 3)" if beside else ""), figures, beside, []))
+    return tables
 
 
-def _block(title: str, figures: dict[str, dict[str, float]], beside: str, notes: list[str]) -> Block:
+def _table(title: str, figures: dict[str, dict[str, float]], beside: str, notes: list[str]) -> Table:
     paper = paper_figures()
     nothing = dict.fromkeys(FIGURES, np.nan)
     methods = [*figures, *(m for m in _ONLY_PAPER if (beside, m) in paper)]
@@ -87,11 +61,19 @@ def _block(title: str, figures: dict[str, dict[str, float]], beside: str, notes:
     for method in methods:
         ours, theirs = figures.get(method, nothing), paper.get((beside, method), nothing)
         cells = [
-            Cell(ours[name], theirs[name], digits, ours[name] == least[name])
+            Cell(
+                _text(ours[name], digits) or "-",
+                "bold" if ours[name] == least[name] else "",
+                _text(theirs[name], digits),
+            )
             for name, digits in zip(FIGURES, _DIGITS, strict=True)
         ]
-        rows.append((_label(method), tuple(cells)))
-    return Block(title, tuple(rows), tuple(notes))
+        rows.append((Cell(_label(method)), *cells))
+    return Table(title, _HEADINGS, tuple(rows), tuple(notes))
+
+
+def _text(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if np.isfinite(value) else ""
 
 
 def _median(rows: Sequence[RealRow], name: str) -> float:
@@ -114,34 +96,6 @@ def rivals_ahead(rows: Sequence[RealRow], figure: str = "readout_ratio") -> dict
         others = [row for row in others if np.isfinite(row.figures[figure])]
         ahead[auto.sequence] = [row.method for row in others if row.figures[figure] < mine or np.isnan(mine)]
     return ahead
-
-
-def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
-    """The tables, the paper's figures in brackets."""
-    for block in blocks:
-        table = Table(title=escape(block.title), title_justify="left")
-        table.add_column("method")
-        for heading in _HEADINGS:
-            table.add_column(heading, justify="right")
-        for label, cells in block.rows:
-            table.add_row(escape(label), *(cell.text("[bold]{}[/]") for cell in cells))
-        console.print(table)
-        for note in block.notes:
-            console.print(f"  {note}", highlight=False, markup=False)
-
-
-def markdown(blocks: Sequence[Block]) -> str:
-    """The same as Markdown."""
-    parts = ["Absolute errors; the paper's figures in brackets; the best of a column in bold.\n"]
-    for block in blocks:
-        lines = [
-            f"## {block.title}\n",
-            f"| method | {' | '.join(_HEADINGS)} |",
-            "|---" + "|---:" * len(_HEADINGS) + "|",
-        ]
-        lines += [f"| {label} | {' | '.join(cell.text('**{}**') for cell in cells)} |" for label, cells in block.rows]
-        parts.append("\n".join([*lines, "", *(f"- {note}" for note in block.notes)]).rstrip() + "\n")
-    return "\n".join(parts)
 
 
 def document(rows: Sequence[RealRow]) -> dict:

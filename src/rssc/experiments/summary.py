@@ -10,14 +10,13 @@ comparison comes with the low end of its 90 % bootstrap interval over the trials
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from rssc.experiments.results import PARAMETERS, Condition, Row
+from rssc.experiments.tables import Cell, Table
 from rssc.model.arrays import FloatArray
 
 LIMIT = 1.1
@@ -95,7 +94,7 @@ def _finite(value: Any) -> Any:
 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Both checks, over the trials that every method has."""
-    conditions = list(dict.fromkeys(row.condition for row in rows))
+    conditions = sorted({row.condition for row in rows}, key=astuple)
     methods = list(dict.fromkeys(row.method for row in rows))
     bound_ratios: dict[Condition, dict[str, float]] = {}
     comparisons: list[Comparison] = []
@@ -135,37 +134,28 @@ def _compare(condition: Condition, errors: dict[str, FloatArray], parameter: int
     )
 
 
-def print_summary(console: Console, summary: Summary) -> None:
+def summary_tables(summary: Summary) -> list[Table]:
     """Both checks as tables."""
     methods = list(next(iter(summary.bound_ratios.values()), {}))
-    table = Table(
-        title=f"error over Cramer-Rao bound (root mean square over {summary.trials} trials and all parameters)",
-        title_justify="left",
-    )
-    table.add_column("condition")
-    for method in methods:
-        table.add_column(method, justify="right")
-    for condition, ratios in summary.bound_ratios.items():
-        table.add_row(str(condition), *(f"{ratios[method]:.2f}" for method in methods))
-    console.print(table)
+    lost = [f"{count} of {method}" for method, count in summary.failures.items() if count]
+    rows = [
+        (Cell(str(condition)), *(Cell(f"{ratios[method]:.2f}") for method in methods))
+        for condition, ratios in summary.bound_ratios.items()
+    ]
+    title = f"error over Cramer-Rao bound (root mean square over {summary.trials} trials and all parameters)"
+    notes = (f"not converged: {', '.join(lost) or 'none'}",)
+    tables = [Table(title, ("condition", *methods), tuple(rows), notes)]
     if summary.comparisons:
-        table = Table(
-            title="auto over the best method (root mean square errors of paired trials)", title_justify="left"
-        )
-        table.add_column("condition")
-        for name in PARAMETERS:
-            table.add_column(name, justify="right")
-        for condition in summary.bound_ratios:
-            cells = [_cell(c) for c in summary.comparisons if c.condition == condition]
-            table.add_row(str(condition), *cells)
-        console.print(table)
-        console.print(f"yellow: above {LIMIT} within chance; red: above {LIMIT} for certain (90 % interval)")
-    lost = {method: count for method, count in summary.failures.items() if count}
-    console.print(f"not converged: {lost or 'none'}", highlight=False)
+        rows = [
+            (Cell(str(condition)), *(_cell(c) for c in summary.comparisons if c.condition == condition))
+            for condition in summary.bound_ratios
+        ]
+        title = "auto over the best method (root mean square errors of paired trials)"
+        notes = (f"marked where above {LIMIT}: red beyond chance (90 % interval), yellow within",)
+        tables.append(Table(title, ("condition", *PARAMETERS), tuple(rows), notes))
+    return tables
 
 
-def _cell(comparison: Comparison) -> str:
-    text = f"{comparison.ratio:.2f} {comparison.best}"
-    if comparison.ratio <= LIMIT:
-        return text
-    return f"[{'red' if comparison.low > LIMIT else 'yellow'}]{text}[/]"
+def _cell(comparison: Comparison) -> Cell:
+    style = "" if comparison.ratio <= LIMIT else "red" if comparison.low > LIMIT else "yellow"
+    return Cell(f"{comparison.ratio:.2f} {comparison.best}", style)
