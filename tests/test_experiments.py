@@ -119,6 +119,35 @@ def test_two_knots_a_frame_hide_noise_in_the_rows():
     assert across > 0.97
 
 
+def mean_readout_error(method, scenes=5, points=60, **factors):
+    condition = replace(DEFAULT, **factors)
+    errors = []
+    for number in range(scenes):
+        scene = simulate(condition, trial_seed(0, number), points).scene
+        found = adjust(scene, method, importance=0.5, covariance=False).scene.camera.shutter.readout_ratio
+        errors.append(found - condition.readout_ratio)
+    return np.mean(errors)
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        ({"pixel_noise": 0.01}, {"ceq": 0.002, "ceh": -0.001, "dpq": 0.001, "dph": 0.000}),
+        ({"pixel_noise": 0.5}, {"ceq": 0.033, "ceh": 0.026, "dpq": 0.012, "dph": 0.011}),
+        ({"pixel_noise": 1.0}, {"ceq": 0.112, "ceh": 0.076, "dpq": 0.041, "dph": 0.033}),
+        ({"pixel_noise": 2.0}, {"ceq": 0.275, "ceh": 0.152, "dpq": 0.136, "dph": 0.088}),
+        ({"readout_ratio": 0.2}, {"ceq": 0.018, "ceh": 0.040}),
+        ({"readout_ratio": 0.8}, {"ceq": 0.027, "ceh": 0.006}),
+        ({"trajectory_noise_hz": 6.0, "pixel_noise": 0.01, "points": 150},
+         {"te": -0.016, "ceq": 0.053, "ceh": -0.028, "dpq": -0.067, "dph": -0.057}),
+    ],
+)  # fmt: skip
+def test_the_biases_that_the_docs_explain(factors, expected):
+    """docs/experiments.md has these figures."""
+    found = {method: mean_readout_error(method, **factors) for method in expected}
+    assert found == pytest.approx(expected, abs=0.001)
+
+
 def test_a_method_that_cannot_solve_a_scene_fails_with_a_reason():
     rows = run_trial(Trial(DEFAULT, 0, 1, 5, ("auto",)))
     assert rows[0].status == "failed"
