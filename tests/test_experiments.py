@@ -325,3 +325,9 @@ def test_a_small_study_writes_its_page(tmp_path):
     conditions = [line.split("|")[1].strip() for line in page.splitlines() if " Hz, readout" in line]
     assert conditions == [str(condition) for condition in sorted(all_conditions(), key=astuple)]
     assert (tmp_path / "synthetic.png").exists()
+
+
+def test_efficiency_writes_its_page_where_asked(tmp_path):
+    command = [sys.executable, "-m", "rssc", "experiment", "efficiency", "--trials", "1", "--methods", "ceq"]
+    subprocess.run([*command, "-o", str(tmp_path)], capture_output=True, check=True)
+    assert "| ceq |" in (tmp_path / "efficiency.md").read_text()

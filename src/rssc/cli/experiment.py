@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from rich.console import Console
@@ -72,7 +73,7 @@ class Synthetic:
 class Efficiency:
     """The paper's efficiency table: time per iteration, iterations and total time of all methods, as medians."""
 
-    output: Output | None = None
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for efficiency.md; printed only where not given."""
     trials: int = 50
     """Scenes."""

@@ -152,7 +152,8 @@ def summary_tables(summary: Summary) -> list[Table]:
         ]
         title = "auto over the best method (root mean square errors of paired trials)"
         notes = (f"marked where above {LIMIT}: red beyond chance (90 % interval), yellow within",)
-        tables.append(Table(title, ("condition", *PARAMETERS), tuple(rows), notes))
+        headings = ("condition", *(name.removesuffix("_ratio") for name in PARAMETERS))
+        tables.append(Table(title, headings, tuple(rows), notes))
     return tables
 
 
