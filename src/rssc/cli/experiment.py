@@ -95,9 +95,10 @@ class Efficiency:
                 progress=lambda done, total: progress("scenes", done / total),
             )  # fmt: skip
         tables = [efficiency_table(efficiency)]
-        print_tables(console, tables)
         if folder is not None:
             write_text(folder / "efficiency.md", markdown("Time to solve the paper's simulation.", tables))
+        print_tables(console, tables)
+        if folder is not None:
             console.print(f"Written to {folder}: efficiency.md", markup=False)
         print_json(console, efficiency.document())
         return 0
