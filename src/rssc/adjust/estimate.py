@@ -308,10 +308,10 @@ def _try_knots(full: Adjustment, spacings: tuple[float, ...], options: dict[str,
         adjustment = adjust(scene, "te", loss="cauchy", loss_scale=scale, knot_spacing=spacing,
                             priors=lens_priors(scene.camera), max_iterations=60, cost_tolerance=1e-6,
                             **options)  # fmt: skip
-        scene = adjustment.scene
-        # What a sweep explains is neither an answer nor an argument against one.
+        # What a sweep explains is neither an answer nor an argument against one, nor a start.
         if not tried or not _may_sweep(adjustment):
             tried.append((f"{spacing:g}", adjustment))
+            scene = adjustment.scene
     ranked = [
         replace(candidate, covariance=shared_error_covariance(candidate.adjustment)) for candidate in _rank(tried)
     ]

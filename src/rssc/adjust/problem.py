@@ -20,7 +20,7 @@ from rssc.model.trajectory import Trajectory
 
 _MAX_STEP = 1.5  # frame intervals between linked observations
 _LEAST_DAMPING = 1e-8
-_LEAST_CHUNK = 4000  # residuals; fewer are evaluated sooner than a thread wakes up
+_WORTH_A_THREAD = 4000  # residuals; fewer are evaluated sooner than a thread wakes up
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Problem:
 
     @cached_property
     def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of `order` with about as many residuals each, for threads that evaluate them or substitute back."""
+        """Ranges of points (as `order` has them, where that matters) for threads that evaluate or substitute back."""
         work = np.concatenate([[0], np.cumsum(self.residuals_per_point[self.order])])
-        return balanced_chunks(work, min(thread_count(), 1 + int(work[-1]) // _LEAST_CHUNK))
+        return balanced_chunks(work, min(thread_count(), 1 + int(work[-1]) // _WORTH_A_THREAD))
 
     @cached_property
     def free_reduced(self) -> NDArray[np.bool_]:

@@ -249,6 +249,7 @@ class Reducer:
 
 
 def _poses_per_residual(state: State) -> int:
+    """`residuals.pose_count`, which Python cannot call."""
     return MAX_POSES if state.spacing > 0 else 1
 
 

@@ -24,8 +24,8 @@ def print_json(console: Console, document: dict) -> None:
 class Synthetic:
     """The paper's simulation: all methods over trajectory noise, readout ratio and pixel noise.
 
-    Writes synthetic.csv (one row per condition, trial and method), the figure and synthetic.md with both. The same
-    command again goes on where it was stopped.
+    Writes synthetic.csv (one row per condition, trial and method), the figure, and synthetic.md with the figure and the
+    checks. The same command again goes on where it was stopped.
     """
 
     output: Output

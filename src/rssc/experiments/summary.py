@@ -10,7 +10,7 @@ comparison comes with the low end of its 90 % bootstrap interval over the trials
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def _finite(value: Any) -> Any:
 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Both checks, over the trials that every method has."""
-    conditions = sorted({row.condition for row in rows}, key=astuple)
+    conditions = sorted({row.condition for row in rows})
     methods = list(dict.fromkeys(row.method for row in rows))
     bound_ratios: dict[Condition, dict[str, float]] = {}
     comparisons: list[Comparison] = []
@@ -151,7 +151,7 @@ def summary_tables(summary: Summary) -> list[Table]:
             for condition in summary.bound_ratios
         ]
         title = "auto over the best method (root mean square errors of paired trials)"
-        notes = (f"marked where above {LIMIT}: red beyond chance (90 % interval), yellow within",)
+        notes = (f"marked where above {LIMIT}; in the terminal red where beyond chance (90 % interval), else yellow",)
         headings = ("condition", *(name.removesuffix("_ratio") for name in PARAMETERS))
         tables.append(Table(title, headings, tuple(rows), notes))
     return tables

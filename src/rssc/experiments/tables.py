@@ -45,7 +45,7 @@ def print_tables(console: Console, tables: Sequence[Table]) -> None:
     for table in tables:
         shown = RichTable(title=escape(table.title), title_justify="left")
         for i, heading in enumerate(table.headings):
-            shown.add_column(heading, justify="right" if i else "left")
+            shown.add_column(escape(heading), justify="right" if i else "left")
         for row in table.rows:
             shown.add_row(*(cell.in_terminal() for cell in row))
         console.print(shown)

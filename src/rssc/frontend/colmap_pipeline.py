@@ -75,6 +75,7 @@ def run_colmap(
         if not models:
             # It begins with a focal length of 1.2 times the larger side, which no fisheye has, and takes it for so
             # uncertain that pairs are verified without any lens.
+            quiet_pycolmap()  # mapping made it talk again
             _guess_focal(colmap, database, _WIDE_FOCAL)
             colmap.geometric_verification(database)
             models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
@@ -82,7 +83,7 @@ def run_colmap(
         raise NotCalibratableError("COLMAP finds no model of these frames.")
     best = max(models.values(), key=lambda model: (model.num_reg_images(), model.num_points3D()))
     if refine_principal_point:
-        quiet_pycolmap()  # mapping made it talk again
+        quiet_pycolmap()
         colmap.bundle_adjustment(best, colmap.BundleAdjustmentOptions(refine_principal_point=True, print_summary=False))
     camera = next(iter(best.cameras.values()))
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in best.images.values() if image.has_pose}

@@ -15,8 +15,8 @@ and forgotten. U, E, C and b are the product of a batch's rows with themselves; 
 first pose and are spread over S, border and gradient at the end. W, G, V and b_p gather per point, and become Y, F, L
 and z in place, for the way back.
 
-Work once per problem: none. Once per linearisation: `find_support`, `accumulate`, `back_substitute`. The last two run
-on a range of points and release the GIL; a chunk fills its own copy of the system.
+Work when the readout has moved: `find_support`. Once per linearisation: `accumulate`, `back_substitute`, which run on a
+range of points and release the GIL; a chunk fills its own copy of the system.
 
 Storage of the symmetric S, upper triangle: `band` keeps the six rows of pose k as band[k, :, c - 6 k] for columns
 c >= 6 k, `blocks` keeps 6x6 blocks in compressed rows, for tracks that close loops.
@@ -55,7 +55,7 @@ class Reduced(NamedTuple):
     gradient_pose: np.ndarray  # (6 n,) before the elimination
     gradient_global: np.ndarray  # (9,)
     diagonal_pose: np.ndarray  # (6 n,) of U
-    intervals: np.ndarray  # (n, c, c) normal matrix of the rows that begin at each pose, not yet spread
+    intervals: np.ndarray  # (n, 6 poses + 10, same) normal matrix of the rows that begin at each pose, not yet spread
     totals: np.ndarray  # (2,) cost, largest point gradient
 
 
