@@ -1,4 +1,4 @@
-"""Speed of the solver: the golden problem, clip A with all its points, and growth with the number of frames."""
+"""Speed of the solver: the golden problem, clip A with all its points, and growth with frames and observations."""
 
 import json
 import os
@@ -19,7 +19,8 @@ from rssc.model import Camera, Lens, Scene, Shutter, Tracks
 from rssc.simulation.scenes import simulate_scene
 
 _SIZES = (50, 200, 800, 2000)
-_OBSERVATIONS_PER_FRAME = 140
+_PER_FRAME = 140
+_MANY_PER_FRAME = 1120  # two million observations in 2,000 frames
 _TRACK_LENGTH = 14
 _FIRST_USE = """
 import rssc
@@ -69,18 +70,46 @@ def warm(scene: Scene, repeats: int, **options) -> float:
     return min(times[1:])
 
 
-def measure_clip_a() -> None:
-    """Runs in a process of its own, so that its peak memory is its own: prints seconds, megabytes, observations."""
+def corridor(frames: int, per_frame: int) -> Scene:
+    """A walk along which points come and go."""
+    points = frames * per_frame // _TRACK_LENGTH
+    options = {"track_length": _TRACK_LENGTH, "world": "corridor"}
+    return simulate_scene(1, frame_count=frames, point_count=points, **options).scene
+
+
+def measure_clip_a() -> tuple[float, float, Scene]:
+    """Seconds per iteration and megabytes before the first solve."""
     scene = clip_a_scene()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    seconds = warm(scene, 2, max_iterations=5, loss="cauchy", loss_scale=1.0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([seconds, peak, before, len(scene.tracks), len(scene.points)]))
+    before = _peak()
+    return warm(scene, 2, max_iterations=5, loss="cauchy", loss_scale=1.0), before, scene
+
+
+def measure_many() -> tuple[float, float, Scene]:
+    """The same for the largest corridor."""
+    scene = corridor(_SIZES[-1], _MANY_PER_FRAME)
+    before = _peak()
+    return warm(scene, 1, max_iterations=3, cost_tolerance=0), before, scene
+
+
+ALONE = {"clip-a": measure_clip_a, "many": measure_many}
+"""What runs in a process of its own, so that its peak memory is its own."""
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def alone(name: str) -> tuple[float, float, float, int]:
+    """Seconds per iteration, peak megabytes, those before the first solve, observations."""
+    command = [sys.executable, "-m", "benchmarks", "solver", name]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+    return tuple(json.loads(output))
 
 
 def main(argv: list[str]) -> None:
-    if argv == ["clip-a"]:
-        measure_clip_a()
+    if argv:
+        seconds, before, scene = ALONE[argv[0]]()
+        print(json.dumps([seconds, _peak(), before, len(scene.tracks)]))
         return
     print(f"te, {thread_count()} threads, warm; an iteration is linearise, solve and evaluate\n")
     print(f"{'problem':24s} {'frames':>7s} {'observations':>13s} {'ms/iteration':>13s} {'us/observation':>15s}")
@@ -94,22 +123,22 @@ def main(argv: list[str]) -> None:
     scene = load_scene("te")
     golden = warm(scene, 7)
     row("golden", 50, len(scene.tracks), golden)
-    command = [sys.executable, "-m", "benchmarks", "solver", "clip-a"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
-    clip_a, peak, before, observations, _ = json.loads(output)
+    clip_a, peak, before, observations = alone("clip-a")
     row("clip A, all points", 50, observations, clip_a)
     per_observation = {}
     for frames in _SIZES:
-        points = frames * _OBSERVATIONS_PER_FRAME // _TRACK_LENGTH
-        simulated = simulate_scene(
-            1, frame_count=frames, point_count=points, track_length=_TRACK_LENGTH, world="corridor"
-        )
-        seconds = warm(simulated.scene, 3, max_iterations=4, cost_tolerance=0)
-        per_observation[frames] = seconds / len(simulated.scene.tracks)
-        row("simulated corridor", frames, len(simulated.scene.tracks), seconds)
+        scene = corridor(frames, _PER_FRAME)
+        seconds = warm(scene, 3, max_iterations=4, cost_tolerance=0)
+        per_observation[frames] = seconds / len(scene.tracks)
+        row("simulated corridor", frames, len(scene.tracks), seconds)
     ratio = per_observation[_SIZES[-1]] / per_observation[_SIZES[0]]
+    many, many_peak, many_before, many_observations = alone("many")
+    row("simulated corridor", _SIZES[-1], many_observations, many)
+    many_ratio = many / many_observations / per_observation[_SIZES[-1]]
     print(f"\nclip A peaks at {peak:.0f} MB, {before:.0f} MB of it libraries and data before the first solve")
-    print(f"time per observation and iteration grows {ratio:.2f}x from {_SIZES[0]} to {_SIZES[-1]} frames")
+    print(f"{many_observations:,} observations peak at {many_peak:.0f} MB, {many_before:.0f} MB to simulate them")
+    print(f"time per observation and iteration grows {ratio:.2f}x from {_SIZES[0]} to {_SIZES[-1]} frames,")
+    print(f"and {many_ratio:.2f}x from there to {many_observations:,} observations")
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import rssc"], check=True)
     print(f"import rssc takes {time.perf_counter() - began:.2f} s")
@@ -124,6 +153,10 @@ def main(argv: list[str]) -> None:
                 "clip_a_s_per_iteration": clip_a,
                 "clip_a_peak_mb": peak,
                 "scaling_ratio": ratio,
+                "many_observations": many_observations,
+                "many_s_per_iteration": many,
+                "many_peak_mb": many_peak,
+                "many_scaling_ratio": many_ratio,
             }
         )
     )
