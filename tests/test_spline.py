@@ -99,3 +99,17 @@ def test_fit_through_frame_times_is_exact(rng):
 def test_too_few_controls_is_an_error_that_says_so(rng):
     with pytest.raises(InputError, match="at least 4 control poses"):
         Trajectory(random_controls(rng, 3), 0.0, 1.0)
+
+
+def test_fit_does_not_depend_on_unit_and_origin(rng):
+    """A reconstruction 75,000 units wide once made the fit give up the rotations for smooth translations."""
+    times = np.arange(30.0)
+    poses = np.array([lie.se3_exp(np.r_[0.2 * rng.normal(size=3), 0.3 * rng.normal(size=3) + 0.1 * t]) for t in times])
+    fitted = fit_trajectory(times, poses, 0.0, 29.0, 1.0)
+    unit, origin = 5e4, np.array([3.0, -20.0, 7.0])
+    far = poses.copy()
+    far[:, :, 3] = unit * (poses[:, :, 3] - poses[:, :, :3] @ origin)
+    moved = fit_trajectory(times, far, 0.0, 29.0, 1.0).cam_from_world(times)
+    np.testing.assert_allclose(moved[:, :, :3], fitted.cam_from_world(times)[:, :, :3], atol=1e-9)
+    np.testing.assert_allclose(moved[:, :, :3], poses[:, :, :3], atol=1e-4)
+    np.testing.assert_allclose(moved[:, :, 3] / unit, far[:, :, 3] / unit, atol=1e-4)

@@ -1,7 +1,9 @@
 """Fits a spline to poses, so that it passes through them at their times.
 
 Gauss-Newton on log(T(t_i) T_i^-1) with the spline's exact Jacobian. Where there are more controls than poses, the
-rest is decided by a small penalty on the change of velocity from knot to knot.
+rest is decided by a small penalty on the change of velocity from knot to knot. Reconstructions come in any unit and from
+any origin: poses are fitted with their path around the origin and of unit radius, or a large unit would let the penalty
+on translations outweigh the rotations.
 """
 
 import numpy as np
@@ -78,6 +80,12 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
         raise InputError(f"{len(times)} pose(s) cannot define a trajectory; give at least 2.")
     # Copies, because numba compiles anew for arrays that may not be written to.
     times, poses = np.array(times, float, order="C"), np.array(poses, float, order="C")
+    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+    middle = centres.mean(axis=0)
+    size = np.linalg.norm(centres - middle, axis=1).max()
+    if size < 1e-9 * (1 + np.abs(middle).max()):
+        size = 1.0  # a camera that only turned
+    poses[:, :, 3] = (poses[:, :, 3] + poses[:, :, :3] @ middle) / size
     count = max(4, knot_count(end - start, knot_spacing))
     knots = np.asarray(start + (np.arange(count) - 1) * knot_spacing, dtype=np.float64)
     controls = interpolate_poses(times, poses, knots)
@@ -94,4 +102,5 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
         controls = lie.retract(controls, step)
         if np.abs(step).max() < 1e-10 * (1 + np.abs(controls).max()):
             break
+    controls[:, :, 3] = size * controls[:, :, 3] - controls[:, :, :3] @ middle
     return Trajectory(controls, start, knot_spacing)
