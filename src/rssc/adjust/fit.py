@@ -1,9 +1,9 @@
 """Fits a spline to poses, so that it passes through them at their times.
 
 Gauss-Newton on log(T(t_i) T_i^-1) with the spline's exact Jacobian. Where there are more controls than poses, the
-rest is decided by a small penalty on the change of velocity from knot to knot. Reconstructions come in any unit and from
-any origin: poses are fitted with their path around the origin and of unit radius, or a large unit would let the penalty
-on translations outweigh the rotations.
+rest is decided by a small penalty on the change of velocity from knot to knot. Reconstructions come in any unit and
+from any origin: poses are fitted with their path around the origin and of unit radius, or a large unit would let the
+penalty on translations outweigh the rotations.
 """
 
 import numpy as np
