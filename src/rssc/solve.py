@@ -27,8 +27,6 @@ from rssc.stages import Stages
 
 _TRACK_FRAMES = 100
 """Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third power."""
-_TURNING_DEG = 0.2
-"""With less parallax than this, the camera only turned."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +124,12 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
 def starts(
     tracks: Tracks, footage: Any, sensor: Lens | None, options: CalibrateOptions, stage: Stages
 ) -> Iterator[tuple[Any, Scene, tuple[str, ...]]]:
-    """Starts, their scenes and what to hold fixed: a moving camera, and one that only turns if that cannot be.
+    """Starts, their scenes and what to hold fixed: a moving camera and one that only turns, the likelier one first.
 
     Raises:
         NotCalibratableError: There is none.
     """
-    from rssc.frontend.reconstruction import read_colmap_model, reconstruct
+    from rssc.frontend.reconstruction import MIN_PARALLAX_DEG, read_colmap_model, reconstruct
     from rssc.frontend.rotation import start_from_rotation
 
     times = footage.frame_times
@@ -157,7 +155,9 @@ def starts(
             )  # fmt: skip
     except NotCalibratableError as error:
         failure = error
-    if moving is not None and moving.parallax_deg >= _TURNING_DEG:
+    # Without parallax a moving camera explains a turning one, too, by a path that follows the noise.
+    clear = moving is not None and moving.parallax_deg >= MIN_PARALLAX_DEG
+    if clear:
         yield moving, scene_of(moving), ()
     try:
         with stage("reconstructing"):
@@ -165,10 +165,10 @@ def starts(
     except NotCalibratableError:
         if failure is not None:
             raise failure from None
-        if moving is not None and moving.parallax_deg < _TURNING_DEG:
-            yield moving, scene_of(moving), ()
     else:
         yield turning, scene_of(turning), ("translations",)
+    if moving is not None and not clear:
+        yield moving, scene_of(moving), ()
 
 
 def solve_refined(refined: RefinedStretch, method: str, stage: Stages) -> Solution:
