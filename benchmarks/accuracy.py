@@ -11,13 +11,13 @@ from benchmarks.baseline import Metric
 from benchmarks.data import data_folder
 from benchmarks.rectify import measure, true_scene
 from benchmarks.tracks import track_errors
-from rssc.adjust import METHODS
-from rssc.calibrate import calibrate
-from rssc.frontend.tracking import track
 from rssc.outputs.rectify import Rectifier
+from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver import METHODS
+from rssc.tracking.track import track
 
 _EXACT_SCENES = 6
 _NOISY_SCENES = 8
@@ -91,4 +91,4 @@ def _pipeline_metrics(clip: Clip) -> Iterator[tuple[str, Metric]]:
     for name in ("fx", "fy"):
         off = getattr(found.camera.lens, name) / getattr(truth.lens, name) - 1
         yield f"clip {name} off", Metric(abs(off), absolute=2e-4)
-    yield "clip observations", Metric(float(str(found.statistics["observations"])), "higher", relative=0.1)
+    yield "clip observations", Metric(float(found.statistics.observations), "higher", relative=0.1)

@@ -38,7 +38,7 @@ def _replace(old: str, new: str) -> Callable[[str], str]:
 
 
 BREAKAGES: dict[str, tuple[str, Callable[[str], str], str]] = {
-    "accumulate does its work twice": ("normal_equations.py", lambda source: source + _TWICE, "cost"),
+    "accumulate does its work twice": ("bundle/normal_equations.py", lambda source: source + _TWICE, "cost"),
     "te's derivatives in the points are 5 % too large": (
         "spline.py",
         _replace(
@@ -48,7 +48,7 @@ BREAKAGES: dict[str, tuple[str, Callable[[str], str], str]] = {
         "golden simulated",
     ),
     "te's derivative in the readout is 5 % too large": (
-        "residuals.py",
+        "bundle/residuals.py",
         _replace("* frequency", "* frequency * 1.05"),
         "golden simulated",
     ),

@@ -83,8 +83,8 @@ def run_case(case: Case) -> Outcome:
     os.environ["RSSC_THREADS"] = "1"
     import cv2
 
-    from rssc.calibrate import calibrate
     from rssc.errors import RsscError
+    from rssc.pipeline.calibrate import calibrate
     from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
     from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 

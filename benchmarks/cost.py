@@ -23,15 +23,15 @@ import numpy as np
 
 import rssc
 from benchmarks.rectify import true_scene
-from rssc.adjust.influence import measure_influence
-from rssc.adjust.triangulate import triangulate
-from rssc.frontend.refinement import refine
-from rssc.frontend.tracking import TrackingOptions, track
+from rssc.inference.shared_errors import measure_influence
 from rssc.kernels.jit import kernel
 from rssc.model import Scene
 from rssc.outputs.rectify import Rectifier
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.triangulate import triangulate
+from rssc.tracking.refinement import refine
+from rssc.tracking.track import TrackingOptions, track
 
 ROUNDS = 120
 
@@ -78,7 +78,9 @@ def record_calls() -> dict[str, Call]:
     calls = _solver_calls("te long", long, "te") | _solver_calls("te short", short, "te")
     calls |= _solver_calls("dph", long, "dph")
     adjustment = rssc.adjust(short, "te", max_iterations=3, covariance=False)
-    with recording("rssc.adjust.triangulate.triangulate_points", "rssc.adjust.influence.spline_scores") as recorded:
+    with recording(
+        "rssc.solver.triangulate.triangulate_points", "rssc.inference.shared_errors.spline_scores"
+    ) as recorded:
         triangulate(adjustment.scene, short.tracks)
         measure_influence(adjustment)
     return calls | recorded | _image_calls()

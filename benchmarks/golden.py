@@ -6,8 +6,8 @@ import numpy as np
 
 import rssc
 from benchmarks.data import require_data
-from rssc.adjust import METHODS, Adjustment
 from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks
+from rssc.solver import METHODS, Adjustment
 
 PARAMETERS = ("fx", "fy", "cx", "cy", "readout_ratio")
 _NODES = {"q": ("prev", "here", "next"), "h": ("prev2", "prev", "here", "next")}

@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rssc.calibrate import calibrate
+from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
 
@@ -26,7 +26,7 @@ def seconds_per_frame(folder: Path, whole: bool) -> dict[int, float]:
         began = time.perf_counter()
         calibration = calibrate(piece, fps=30.0, frames=(0, size) if whole else None)
         result[size] = (time.perf_counter() - began) / size
-        stages = calibration.statistics["seconds"]
+        stages = calibration.statistics.seconds
         assert isinstance(stages, dict)
         shown = ", ".join(f"{name} {1e3 * value / size:.0f}" for name, value in stages.items())
         print(f"{size:5d} frames: {1e3 * result[size]:6.0f} ms per frame ({shown})", flush=True)

@@ -40,11 +40,11 @@ def report_picture(report: Path) -> np.ndarray:
 
 def before_after_picture(folder: Path) -> np.ndarray:
     """(height, width, 3) BGR: the fastest frame of a shaky clip as rendered, and rectified by its own calibration."""
-    from rssc.calibrate import calibrate
     from rssc.model import Lens
     from rssc.outputs.rectify import rectify_frame
     from rssc.outputs.report.pictures import fastest_frame
     from rssc.outputs.report.residuals import residuals_of
+    from rssc.pipeline.calibrate import calibrate
     from rssc.simulation.clip import ClipOptions, render_clip
     from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from benchmarks.data import require_data
-from rssc.calibrate import calibrate
-from rssc.frontend.colmap_pipeline import run_colmap
 from rssc.model.calibration import Calibration
+from rssc.pipeline.calibrate import calibrate
+from rssc.start.colmap_pipeline import run_colmap
 
 
 def colmap_seconds(images: Path) -> tuple[float, float, int]:
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
     ours, calibration = our_seconds(images)
     print("clip A of TUM-RSVI, 50 frames of 1280 x 1024; truth: fx 739.17, readout ratio 0.6036\n")
     print(f"{'stage':16s} {'seconds':>8s}")
-    seconds = calibration.statistics["seconds"]
+    seconds = calibration.statistics.seconds
     assert isinstance(seconds, dict)
     for stage, value in seconds.items():
         print(f"{stage:16s} {value:8.2f}")

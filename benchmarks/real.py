@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from benchmarks.data import require_data
-from rssc.calibrate import calibrate
+from rssc.pipeline.calibrate import calibrate
 
 
 @dataclass(frozen=True)

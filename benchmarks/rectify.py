@@ -17,21 +17,21 @@ from typing import Literal
 import cv2
 import numpy as np
 
-from rssc.adjust.fit import fit_trajectory
-from rssc.adjust.problem import readout_interval
-from rssc.calibrate import calibrate
-from rssc.frontend.video import Video
+from rssc.footage.video import Video
+from rssc.io.files import make_folder
 from rssc.model import Lens, Scene, Tracks
 from rssc.model.arrays import FloatArray
-from rssc.model.calibration import Calibration
-from rssc.model.files import make_folder
+from rssc.model.calibration import Calibration, Statistics
 from rssc.model.stretch import Stretch
 from rssc.outputs.rectify import Rectifier
 from rssc.outputs.rectify_footage import rectify_footage
 from rssc.outputs.video_files import write_changed_video
+from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 from rssc.simulation.world import BOX
+from rssc.solver.problem import readout_interval
+from rssc.solver.spline_fit import fit_trajectory
 
 _CLIPS: tuple[tuple[str, str, float, Literal["rows", "columns"]], ...] = (
     ("hand_held", "pinhole", 0.55, "rows"),
@@ -184,7 +184,7 @@ def true_calibration(clip: Clip, names: tuple[str, ...]) -> Calibration:
     return Calibration(
         camera=clip.camera, frame_interval_s=interval, parameters=(), covariance=np.zeros((0, 0)), status="ok",
         reasons=(), method="te", knot_spacing=0.5, stretches=(stretch,),
-        statistics={"frames": len(clip), "points": 0, "observations": 0, "rms_px": 0.0, "iterations": 0, "seconds": {}},
+        statistics=Statistics(frames=len(clip)),
     )  # fmt: skip
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import rssc
 from benchmarks.data import require_data
 from benchmarks.golden import load_scene
-from rssc.adjust import Adjustment
-from rssc.kernels.parallel import thread_count
 from rssc.model import Camera, Lens, Scene, Shutter, Tracks
+from rssc.runtime.threads import thread_count
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver import Adjustment
 
 _SIZES = (50, 200, 800, 2000)
 _PER_FRAME = 140

@@ -12,9 +12,9 @@ MORE = ((GRID, "pinhole"), ("charuco:8x6:0.06:0.045", "opencv"), ("checkerboard:
 
 def main(arguments: list[str]) -> None:
     from rssc.model.target import read_target
+    from rssc.pipeline.target import calibrate_target
     from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
     from rssc.simulation.clip_files import write_clip
-    from rssc.target_calibration import calibrate_target
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks target", description=__doc__)
     parser.add_argument("--size", default="640x480", help="width x height of the images")
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
         worst = {name: max(worst[name], abs(error)) for name, error in errors.items()}
         print(
             f"{word:24s} {model:8s} {found.lens.model:8s} {errors['readout']:+8.3f}% {errors['fx']:+8.4f}% "
-            f"{errors['fy']:+8.4f}%   {result.statistics['rms_px']:7.4f} {result.status}",
+            f"{errors['fy']:+8.4f}%   {result.statistics.rms_px:7.4f} {result.status}",
             flush=True,
         )
     print(json.dumps({f"{name}_error_percent": round(error, 4) for name, error in worst.items()}))

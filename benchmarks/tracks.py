@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rssc.calibrate import calibrate
-from rssc.frontend.refinement import reference_observations
-from rssc.frontend.tracking import track
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
+from rssc.tracking.refinement import reference_observations
+from rssc.tracking.track import track
 
 AGES = (1, 4, 8, 16, 32)
 

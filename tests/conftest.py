@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.data import data_folder
+from rssc.datasets.shared import data_folder
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from scipy.optimize import least_squares
 
 import rssc
 from benchmarks import golden
-from rssc.adjust import METHODS, AdjustOptions, Prior
-from rssc.adjust.bundle import compute_residuals
-from rssc.adjust.problem import build_problem, link_neighbours, with_spline
 from rssc.errors import InputError
 from rssc.kernels import lie
 from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks, Trajectory
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver import METHODS, AdjustOptions, Prior
+from rssc.solver.bundle import compute_residuals
+from rssc.solver.problem import build_problem, link_neighbours, with_spline
 
 
 def parameters(scene):

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import rssc
-from rssc.answer import cannot_tell
-from rssc.check import check
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
 from rssc.model.calibration import Calibration
 from rssc.outputs.exporters import export_files
-from rssc.outputs.files import write_results
+from rssc.outputs.result_folder import write_results
+from rssc.pipeline.check import check
+from rssc.pipeline.result import cannot_tell
+from rssc.pipeline.stretch import CalibrateOptions
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
-from rssc.solve import CalibrateOptions
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_p
     assert both.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
     assert len(both.stretches) == 2
     assert both.sigma("readout_ratio") < 1.1 * calibration.sigma("readout_ratio")
-    assert [window["source"] for window in both.uncertainty["windows"]] == [folder.name, tmp_path.name]
+    assert [window.source for window in both.uncertainty.windows] == [folder.name, tmp_path.name]
     for stretch in both.stretches:
         assert stretch.scene.camera == both.camera
 

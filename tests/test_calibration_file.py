@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError
+from rssc.io.calibration_file import CalibrationFile
+from rssc.io.stretches_file import read_stretches, stretches_bytes
 from rssc.model import Camera, Lens, Shutter, Trajectory
-from rssc.model.calibration import Calibration, CalibrationFile
-from rssc.model.stretch import Stretch, read_stretches, write_stretches
+from rssc.model.calibration import Calibration, Statistics
+from rssc.model.stretch import Stretch
 from rssc.simulation.scenes import simulate_scene
 
 NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4", "readout_ratio")
@@ -23,12 +25,12 @@ def calibration(rng):
     lens = Lens("fisheye", 500.0, 501.0, 320.0, 240.0, (0.1, 0.0, -0.01, 0.0))
     return Calibration(
         Camera(640, 480, lens, Shutter(-0.6)), 1 / 30, NAMES, root @ root.T, "weak", ("too slow",), "te", 0.66,
-        {"frames": 60, "points": 10, "observations": 100, "rms_px": 0.1, "iterations": 5, "seconds": {"tracking": 1.0}},
+        Statistics(60, 10, 100, 0.1, 5, {"tracking": 1.0}),
     )  # fmt: skip
 
 
 def schema():
-    return json.loads(files("rssc.model").joinpath("calibration.schema.json").read_text())
+    return json.loads(files("rssc.io").joinpath("calibration.schema.json").read_text())
 
 
 def test_round_trip(calibration, tmp_path):
@@ -86,7 +88,7 @@ def test_stretches_come_back_as_they_were(tmp_path):
     trajectory = Trajectory(np.tile(np.eye(3, 4), (12, 1, 1)), -1.0, 0.66)
     scene = replace(simulated, camera=camera, trajectory=trajectory)
     stretch = Stretch(scene, np.arange(8) / 30, np.arange(10, 18), tuple("abcdefgh"), "clip.mp4")
-    write_stretches(tmp_path / "stretches.npz", [stretch, stretch])
+    (tmp_path / "stretches.npz").write_bytes(stretches_bytes([stretch, stretch]))
     both = read_stretches(tmp_path / "stretches.npz")
     assert len(both) == 2
     for again in both:

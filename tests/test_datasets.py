@@ -21,8 +21,9 @@ from rssc.experiments.real import REAL_METHODS, run_real
 from rssc.experiments.real_results import FIGURES, RealRow, empty_row, open_rows, paper_figures, save_rows
 from rssc.experiments.real_table import OPENING, document, median_tables, rivals_ahead, sequence_tables
 from rssc.experiments.tables import markdown
-from rssc.model.camera import Camera, Lens, Shutter
-from rssc.model.files import camera_document
+from rssc.io.camera_file import camera_document
+from rssc.model.camera import Camera, Shutter
+from rssc.model.lens import Lens
 
 WIDTH, HEIGHT = 64, 48
 START_NS = 1548685846939326526

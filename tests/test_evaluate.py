@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from rssc.datasets.trajectory_error import match_times, trajectory_error
 from rssc.errors import InputError
+from rssc.io.camera_file import camera_document
+from rssc.io.tum import read_tum, tum_text
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.calibration import Calibration
-from rssc.model.files import camera_document, tum_text
+from rssc.model.calibration import Calibration, Statistics
+from rssc.model.poses import camera_centres
+from rssc.model.similarity import fit_similarity
 from rssc.outputs.evaluate import evaluate
-from rssc.outputs.trajectory_error import align, match_times, read_tum, trajectory_error
 from rssc.simulation.motion import room_motion
 
 CAMERA = Camera(640, 480, Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)), Shutter(0.62))
@@ -27,7 +30,7 @@ def calibration_of(camera: Camera) -> Calibration:
     names = (*camera.lens.parameter_names, "readout_ratio")
     return Calibration(
         camera, 1 / 30, names, np.diag(np.linspace(0.1, 0.5, len(names)) ** 2), "ok", (), "te", 1.0,
-        {"frames": 2, "points": 3, "observations": 4, "rms_px": 0.1, "iterations": 5, "seconds": {}},
+        Statistics(2, 3, 4, 0.1, 5),
     )  # fmt: skip
 
 
@@ -43,7 +46,7 @@ def files(tmp_path):
 def write_trajectory(path, times_s, motion, similarity=IDENTITY, noise=0.0):
     scale, rotation, translation = similarity
     poses = motion.cam_from_world(30 * times_s)
-    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3]) @ rotation.T * scale + translation
+    centres = camera_centres(poses) @ rotation.T * scale + translation
     centres += noise * np.random.default_rng(1).standard_normal(centres.shape)
     poses[:, :, :3] = poses[:, :, :3] @ rotation.T
     poses[:, :, 3] = -np.einsum("nij,nj->ni", poses[:, :, :3], centres)
@@ -95,7 +98,7 @@ def test_a_calibration_serves_as_truth_of_itself(files):
 def test_align_finds_the_similarity(seed, scale, turn, shift):
     points = np.random.default_rng(seed).standard_normal((12, 3))
     rotation = Rotation.from_rotvec(turn).as_matrix()
-    found = align(points, scale * points @ rotation.T + shift)
+    found = fit_similarity(points, scale * points @ rotation.T + shift)
     assert found.scale == pytest.approx(scale, rel=1e-9)
     np.testing.assert_allclose(found.rotation, rotation, atol=1e-9)
     np.testing.assert_allclose(found.translation, shift, atol=1e-8 * max(scale, 1))
@@ -103,7 +106,7 @@ def test_align_finds_the_similarity(seed, scale, turn, shift):
 
 def test_align_is_never_a_reflection(rng):
     points = rng.standard_normal((30, 3)) * (3, 2, 0.01)
-    found = align(points, points * (1, 1, -1))
+    found = fit_similarity(points, points * (1, 1, -1))
     assert np.linalg.det(found.rotation) == pytest.approx(1)
 
 

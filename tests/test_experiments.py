@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rssc.adjust import adjust
 from rssc.cli.experiment import Synthetic
 from rssc.errors import InputError
 from rssc.experiments.bound import cramer_rao_bound
@@ -33,6 +32,7 @@ from rssc.experiments.synthetic import (
     trial_seed,
 )
 from rssc.experiments.tables import Cell, Table, markdown, print_tables
+from rssc.solver import adjust
 
 POINTS = 40
 

@@ -12,17 +12,17 @@ import numpy as np
 import pycolmap
 import pytest
 
-from rssc.adjust.fit import fit_trajectory
 from rssc.errors import InputError
-from rssc.frontend.lens_files import read_lens
+from rssc.io.lens_files import read_lens
 from rssc.kernels import lie
 from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
-from rssc.model.calibration import Calibration
-from rssc.model.stretch import STRETCHES_NAME, Stretch, write_stretches
+from rssc.model.calibration import Calibration, Statistics
+from rssc.model.stretch import Stretch
 from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, write_export
 from rssc.outputs.exporters.exporter import DIRECTIONS
 from rssc.simulation.motion import room_motion
 from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.solver.spline_fit import fit_trajectory
 from tests.exporter_readers import READERS, Truth
 
 # Odd sizes have a middle row and a middle column.
@@ -71,7 +71,7 @@ def calibration_of(camera, motion="hand"):
     parameters = (*camera.lens.parameter_names, "readout_ratio")
     return Calibration(
         camera, INTERVAL_S, parameters, np.eye(len(parameters)), "ok", (), "te", 0.66,
-        {"frames": FRAMES, "points": 60, "observations": len(tracks), "rms_px": 0.1, "iterations": 5, "seconds": {}},
+        Statistics(FRAMES, 60, len(tracks), 0.1, 5),
         stretches=(stretch,),
     )  # fmt: skip
 
@@ -278,7 +278,7 @@ def test_rows_of_undistorted_images_are_not_passed_off_as_the_sensors(format_nam
 def test_poses_are_asked_for_where_needed(format_name):
     calibration = replace(calibration_of(camera_of()), stretches=())
     if EXPORTERS[format_name].has_poses:
-        with pytest.raises(InputError, match=r"stretches\.npz is not beside"):
+        with pytest.raises(InputError, match=r"is not beside calibration\.json"):
             export_files(calibration, format_name)
     else:
         assert export_files(calibration, format_name)
@@ -307,7 +307,6 @@ def test_command(tmp_path):
     calibration = calibration_of(camera_of())
     path = tmp_path / "calibration.json"
     replace(calibration, status="weak", reasons=("too slow",)).save(path)
-    write_stretches(tmp_path / STRETCHES_NAME, calibration.stretches)
     result = run(path, "--to", "kalibr", "-o", tmp_path / "new" / "chain.yaml")
     assert result.returncode == 0 and "chain.yaml" in result.stdout and "weak: too slow" in result.stdout
     assert read_lens(str(tmp_path / "new" / "chain.yaml"))[0] == LENSES["opencv"]
@@ -324,7 +323,7 @@ def test_command(tmp_path):
     [
         ("metashape", "out", "format is 'metashape'"),
         ("kalibr", "missing", "cannot read"),
-        ("gsplat", "out", "stretches.npz is not beside"),
+        ("gsplat", "out", "is not beside"),
     ],
 )
 def test_command_says_what_is_wrong_in_one_line(tmp_path, format_name, output, message):

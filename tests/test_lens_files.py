@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError
-from rssc.frontend.lens_files import read_lens
+from rssc.io.lens_files import read_lens
 
 CAMCHAIN = """
 cam0:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rssc.kernels.parallel import balanced_chunks, run_chunks
+from rssc.runtime.threads import balanced_chunks, run_chunks
 
 
 @pytest.mark.parametrize("chunk_count", [1, 2, 7, 100])

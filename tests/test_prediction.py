@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from rssc.adjust.fit import fit_trajectory
-from rssc.adjust.prediction import predict_observations, surface_slopes
 from rssc.model import Scene, Tracks
+from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.solver.spline_fit import fit_trajectory
+from rssc.tracking.prediction import predict_observations, surface_slopes
 
 
 def make_scene():
@@ -44,10 +45,10 @@ def test_prediction_follows_patches_to_second_order():
     corner = found + warps @ [x, y] + bends @ [x * x, x * y, y * y]
     rays = clip.camera.lens.unproject(beside)
     poses = clip.motion.cam_from_world(0.7 * clip.camera.row_fraction(beside))
-    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
-    rays = np.einsum("nji,nj->ni", poses[:, :, :3], rays)
+    centres = camera_centres(poses)
+    rays = rotate_to_world(poses, rays)
     middle = clip.motion.cam_from_world(0.7 * clip.camera.row_fraction(reference))
-    normals = np.einsum("nji,nj->ni", middle[:, :, :3], clip.camera.lens.unproject(reference))
+    normals = rotate_to_world(middle, clip.camera.lens.unproject(reference))
     distance = ((points - centres) * normals).sum(axis=1) / (rays * normals).sum(axis=1)
     expected, _ = clip.observe(centres + distance[:, None] * rays, 6)
     np.testing.assert_allclose(corner[~own], expected, atol=0.03)

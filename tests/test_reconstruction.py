@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError, NotCalibratableError
-from rssc.frontend import colmap
-from rssc.frontend.keyframes import FrameViews, choose_keyframes, wide_pairs
-from rssc.frontend.lens_search import centred_lens, rank_lenses
-from rssc.frontend.readout import rectified, rough_readout_ratio
-from rssc.frontend.reconstruction import read_colmap_model, reconstruct
 from rssc.model import Camera, Lens, Shutter, Tracks
+from rssc.model.poses import camera_centres
 from rssc.simulation.scenes import simulate_scene
+from rssc.start import colmap
+from rssc.start.keyframes import FrameViews, choose_keyframes, wide_pairs
+from rssc.start.lens_search import centred_lens, rank_lenses
+from rssc.start.reconstruction import read_colmap_model, reconstruct
+from rssc.start.rough_readout import rectified, rough_readout_ratio
 
 FRAMES = 30
 CAMERAS = {
@@ -31,7 +32,7 @@ def simulate(camera_name, readout_ratio, seed=0, **options):
 
 
 def centres(poses):
-    return -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+    return camera_centres(poses)
 
 
 def aligned_error(estimate, truth):
@@ -284,5 +285,5 @@ def test_rejects_models_that_do_not_fit(tmp_path):
 
 
 def test_pycolmap_is_imported_late():
-    code = "import sys; import rssc.frontend.reconstruction; sys.exit('pycolmap' in sys.modules)"
+    code = "import sys; import rssc.start.reconstruction; sys.exit('pycolmap' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,7 +14,6 @@ import pytest
 from benchmarks.rectify import measure, true_calibration, true_scene
 from rssc.errors import InputError
 from rssc.model import Camera, Lens
-from rssc.model.stretch import STRETCHES_NAME, write_stretches
 from rssc.outputs.rectify import Rectifier, expand, rectify_frame
 from rssc.outputs.rectify_footage import _stretches_of, rectify_footage
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -258,7 +257,6 @@ def test_of_several_sources_each_has_its_own_trajectory(clip, calibration, tmp_p
 
 def test_the_command_says_what_it_did(calibration, video, tmp_path):
     calibration.save(tmp_path / "calibration.json")
-    write_stretches(tmp_path / STRETCHES_NAME, calibration.stretches)
     line = [sys.executable, "-m", "rssc", "rectify", str(video), str(tmp_path / "calibration.json")]
     output = ["-o", str(tmp_path / "a.mp4"), "--undistort"]
     done = subprocess.run([*line, *output], capture_output=True, text=True, check=False)

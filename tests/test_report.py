@@ -10,32 +10,32 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 import rssc
-from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.calibration import Calibration
+from rssc.model.calibration import Calibration, ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
 from rssc.model.stretch import Stretch
-from rssc.outputs.report.answer import field_of_view, number, quantities
 from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
 from rssc.outputs.report.report import render_report, write_report
 from rssc.outputs.report.residuals import residuals_of
+from rssc.outputs.report.summary import field_of_view, number, quantities
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.problem import with_trajectory
 
 MAX_BYTES = 8_000_000
 CAMERA = Camera(320, 240, Lens("radial", 250.0, 251.0, 160.0, 118.0, (-0.1, 0.02)), Shutter(0.5))
-UNCERTAINTY = {
-    "parts": {"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared": {"fx": 0.3, "readout_ratio": 0.002}},
-    "windows": [
-        {"source": "clip.mp4", "frames": [0, 12], "readout_ratio": 0.497, "sigma": 0.004},
-        {"source": "clip.mp4", "frames": [8, 20], "readout_ratio": 0.502, "sigma": 0.003},
-    ],
-    "knot_spacings": [
-        {"spacing": 1.0, "readout_ratio": 0.49, "sigma": 0.001, "chosen": False},
-        {"spacing": 0.66, "readout_ratio": 0.5, "sigma": 0.002, "chosen": True},
-        {"spacing": 0.5, "readout_ratio": 0.2, "sigma": None, "chosen": False},
-    ],
-    "lenses": [{"model": "radial", "evidence": 0.0, "readout_ratio": 0.5}],
-}
+UNCERTAINTY = ErrorBudget(
+    parts={"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared": {"fx": 0.3, "readout_ratio": 0.002}},
+    windows=(
+        PartialEstimate("clip.mp4", (0, 12), 0.497, 0.004, 250.0, 251.0, 160.0, 118.0),
+        PartialEstimate("clip.mp4", (8, 20), 0.502, 0.003, 250.0, 251.0, 160.0, 118.0),
+    ),
+    knot_spacings=(
+        TriedKnots(1.0, 0.49, 0.001, 3.0, chosen=False),
+        TriedKnots(0.66, 0.5, 0.002, 0.0, chosen=True),
+        TriedKnots(0.5, 0.2, np.inf, 9.0, chosen=False),
+    ),
+    lenses=(TriedLens("radial", 0.0, 0.5),),
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +58,11 @@ def make_calibration(adjusted, **changes):
     fields = {
         "camera": scene.camera, "frame_interval_s": 1 / 30, "parameters": adjusted.covariance.parameters,
         "covariance": adjusted.covariance.matrix, "status": "ok", "reasons": (), "method": "te", "knot_spacing": 1.0,
-        "statistics": {
-            "frames": frames, "points": scene.tracks.point_count, "observations": len(scene.tracks), "rms_px": 0.2,
-            "iterations": 3, "cost_by_iteration": [3.0, 2.0, 1.5, 1.4], "seconds": {"tracking": 1.0, "solving": 2.5},
-        },
-        "stretches": (stretch,),
+        "statistics": Statistics(
+            frames=frames, points=scene.tracks.point_count, observations=len(scene.tracks), rms_px=0.2,
+            iterations=3, cost_by_iteration=(3.0, 2.0, 1.5, 1.4), seconds={"tracking": 1.0, "solving": 2.5},
+        ),
+        "stretches": (stretch,), "uncertainty": UNCERTAINTY,
     }  # fmt: skip
     return Calibration(**{**fields, **changes})
 
@@ -83,7 +83,6 @@ def shown_text(page):
 
 
 def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
-    object.__setattr__(calibration, "uncertainty", UNCERTAINTY)
     write_report(calibration, tmp_path / "report.html", images=grey_frames)
     page = (tmp_path / "report.html").read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -128,7 +127,9 @@ def test_weak_calibrations_have_a_report_too(calibration, adjusted):
     assert "the camera &lt;stood&gt; still" in page
     assert page.count("cannot be told") == 3 + len(CAMERA.lens.parameter_names)
     assert "projection" not in plots_in(page)
-    bare = make_calibration(adjusted, stretches=(), parameters=(), covariance=np.zeros((0, 0)))
+    bare = make_calibration(
+        adjusted, stretches=(), parameters=(), covariance=np.zeros((0, 0)), uncertainty=ErrorBudget()
+    )
     assert set(plots_in(render_report(bare, grey_frames))) == {"convergence"}
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.pictures import FLAGS, chromium
-from tests.test_report import UNCERTAINTY, adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
+from tests.test_report import adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
 CHROMIUM = chromium()
 if CHROMIUM is None:
@@ -17,7 +17,6 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 def report(calibration, tmp_path_factory):  # noqa: F811
     from rssc.outputs.report import write_report
 
-    object.__setattr__(calibration, "uncertainty", UNCERTAINTY)
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(calibration, path, images=grey_frames)
     return path

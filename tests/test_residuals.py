@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rssc.kernels import lie, spline
-from rssc.kernels import residuals as kernels
-from rssc.kernels.batch import make_batch
-from rssc.kernels.residuals import GLOBAL_COUNT, READOUT
+from rssc.kernels.bundle import residuals as kernels
+from rssc.kernels.bundle.batch import make_batch
+from rssc.kernels.bundle.residuals import GLOBAL_COUNT, READOUT
 from tests.parts import from_python
 from tests.test_lens import LENSES
 

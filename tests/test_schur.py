@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from rssc.adjust.options import AdjustOptions, Prior
-from rssc.adjust.problem import build_problem
-from rssc.adjust.schur import Reducer, global_information, solve_reduced
-from rssc.kernels import normal_equations as kernels
-from rssc.kernels import residuals
-from rssc.kernels.batch import make_batch
+from rssc.kernels.bundle import normal_equations as kernels
+from rssc.kernels.bundle import residuals
+from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.robust import loss as loss_kernel
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.options import AdjustOptions, Prior
+from rssc.solver.problem import build_problem
+from rssc.solver.schur import Reducer, global_information, solve_reduced
 from tests.parts import from_python
 
 linearise_one, pose_count = from_python(residuals.linearise_one), from_python(residuals.pose_count)
@@ -79,7 +79,7 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     damped[points, points] *= 1 + damping
     # The datum and the jitter are part of the step's definition: take them from the difference in the reduced rows.
     free = np.concatenate([np.ones(pose_count, bool), problem.free_globals, np.ones(len(points), bool)])
-    from rssc.adjust.schur import _JITTER, _datum, _typical
+    from rssc.solver.schur import _JITTER, _datum, _typical
 
     typical = _typical(linear.reduced.diagonal_pose.reshape(-1, 6))
     strength = linear.damping_diagonal[:pose_count].reshape(-1, 6)

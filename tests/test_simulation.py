@@ -5,6 +5,7 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
+from rssc.model.poses import transform_points
 from rssc.simulation.motion import (
     NOISE_AMPLITUDES,
     ROOM_MOTIONS,
@@ -84,7 +85,7 @@ def test_truth_projects_exactly_at_its_own_row(name, readout_ratio):
     assert camera.shutter.readout_ratio == readout_ratio
     along = tracks.pixels[:, 1] / 1024 if camera.shutter.axis == "rows" else tracks.pixels[:, 0] / 1280
     poses = result.motion.cam_from_world(tracks.frames + readout_ratio * along)
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], truth.points[tracks.points]) + poses[:, :, 3]
+    local = transform_points(poses, truth.points[tracks.points])
     np.testing.assert_allclose(camera.lens.project(local), tracks.pixels, atol=2e-12)
     assert np.all(local[:, 2] > 0)
     assert np.all((tracks.pixels >= -0.5) & (tracks.pixels < (1279.5, 1023.5)))
@@ -98,7 +99,7 @@ def test_projection_converges_for_very_fast_motion():
     pixels, _ = rolling_shutter_project(camera, motion, points, frames)
     seen = np.isfinite(pixels[:, 0]) & np.all((pixels >= 0) & (pixels < (1280, 1024)), axis=1)
     poses = motion.cam_from_world(frames + pixels[:, 1] / 1024)
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], points) + poses[:, :, 3]
+    local = transform_points(poses, points)
     assert seen.sum() > 100
     np.testing.assert_allclose(camera.lens.project(local)[seen], pixels[seen], atol=1e-11)
 
@@ -107,7 +108,7 @@ def test_rolling_shutter_moves_pixels_by_many_times_the_noise():
     result = simulate_scene(0)
     truth, tracks = result.truth, result.truth.tracks
     poses = truth.cam_from_world[tracks.frames]
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], truth.points[tracks.points]) + poses[:, :, 3]
+    local = transform_points(poses, truth.points[tracks.points])
     shift = np.linalg.norm(truth.camera.lens.project(local) - tracks.pixels, axis=1)
     assert np.median(shift) > 2.0
     assert len(tracks) > 0.8 * 50 * 500  # most of the cube stays in view

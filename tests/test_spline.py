@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
-from rssc.adjust.fit import fit_trajectory
 from rssc.errors import InputError
 from rssc.kernels import lie, spline
-from rssc.kernels.batch import CAMERA_POINT, D_CAMERA_POINT, D_PLACE, D_POINT, D_POSE, LANES, PLACE, POINT, make_batch
+from rssc.kernels.bundle.batch import (
+    CAMERA_POINT,
+    D_CAMERA_POINT,
+    D_PLACE,
+    D_POINT,
+    D_POSE,
+    LANES,
+    PLACE,
+    POINT,
+    make_batch,
+)
 from rssc.model import Trajectory
+from rssc.solver.spline_fit import fit_trajectory
 from tests.parts import from_python
 
 camera_points, pose_rows = from_python(spline.camera_points), from_python(spline.pose_rows)

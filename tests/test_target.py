@@ -7,16 +7,16 @@ import cv2
 import numpy as np
 import pytest
 
-import rssc.target_calibration as flow
+import rssc.pipeline.target as flow
 from rssc.errors import InputError
-from rssc.frontend.target import detect_target
-from rssc.kernels.saddle import fit_saddles
+from rssc.kernels.image.saddle import fit_saddles
 from rssc.model.calibration import Calibration
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, read_target
 from rssc.model.tracks import Tracks
-from rssc.outputs.files import write_results
+from rssc.outputs.result_folder import write_results
 from rssc.simulation.board import points_in_world
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.tracking.board_corners import detect_target
 
 GRID = "aprilgrid:4x4:0.1:0.3"
 YAML = {

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rssc.adjust.estimate import Candidate, estimate
-from rssc.adjust.problem import with_trajectory
+from rssc.inference.estimate import Candidate, estimate
 from rssc.model.camera import Shutter
 from rssc.model.stretch import Stretch
+from rssc.pipeline.several import common_camera, with_common_model
+from rssc.pipeline.stretch import CalibrateOptions, Solution
 from rssc.simulation.scenes import simulate_scene
-from rssc.solve import CalibrateOptions, Solution
-from rssc.together import common_camera, with_common_model
+from rssc.solver.problem import with_trajectory
 
 
 def solution(scene, estimated, rows, columns):

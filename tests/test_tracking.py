@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rssc.errors import InputError, NotCalibratableError
-from rssc.frontend.refinement import reference_observations, refine
-from rssc.frontend.tracking import TrackingOptions, track
-from rssc.kernels import registration
+from rssc.kernels.image import registration
 from rssc.model import Tracks
+from rssc.tracking.refinement import reference_observations, refine
+from rssc.tracking.track import TrackingOptions, track
 
 WIDTH, HEIGHT = 400, 300
 HALF = 10

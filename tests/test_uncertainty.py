@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import rssc
-from rssc.adjust.combine import combine, excess_scatter
-from rssc.adjust.covariance import Covariance
-from rssc.adjust.influence import measure_influence, shared_error_covariance
-from rssc.adjust.robust import fit_student
-from rssc.adjust.uncertainty import assess_uncertainty
-from rssc.adjust.windows import estimate_windows
+from rssc.inference.combine import combine, excess_scatter
+from rssc.inference.shared_errors import measure_influence, shared_error_covariance
+from rssc.inference.uncertainty import assess_uncertainty
+from rssc.inference.windows import estimate_windows
+from rssc.model.covariance import Covariance
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.noise import fit_student
 
 NAMES = ("fx", "fy", "cx", "cy", "readout_ratio")
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.adjust.covariance import Covariance
 from rssc.model import Camera, Lens, Shutter
-from rssc.motion_summary import MotionSummary, summarise_motion
+from rssc.model.covariance import Covariance
+from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
+from rssc.pipeline.verdict import advice, treacherous_motion, uncertain_parameters, weak_direction
 from rssc.simulation.scenes import simulate_scene
-from rssc.verdict import advice, treacherous_motion, uncertain_parameters, weak_direction
 
 CAMERA = Camera(640, 480, Lens("pinhole", 500.0, 500.0, 320.0, 240.0), Shutter(0.5))
 NAMES = ("fx", "fy", "cx", "cy", "readout_ratio")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError
-from rssc.frontend.footage import choose_stretches, read_footage
-from rssc.frontend.frame_times import MIN_FRAMES
-from rssc.frontend.stretch import _best_stretches
+from rssc.footage.footage import choose_stretches, read_footage
+from rssc.footage.frame_times import MIN_FRAMES
+from rssc.footage.stretches import _best_stretches
 
 SIZE = (160, 120)
 
@@ -110,7 +110,7 @@ def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path, monkeypatch):
         image[60:] = cv2.getRectSubPix(near, SIZE, (90 + 3 * shift, 90.0))[60:]
         noise = np.random.default_rng(i).integers(-3, 4, image.shape)
         images.append(np.clip(image.astype(int) + noise, 0, 255).astype(np.uint8))
-    monkeypatch.setattr("rssc.frontend.footage.MAX_FRAMES", 60)
+    monkeypatch.setattr("rssc.footage.footage.MAX_FRAMES", 60)
     ranges, notes = choose_stretches(write_video(tmp_path / "a.mp4", images, list(range(120))), length=30)
     (begin, end), *others = ranges
     assert end - begin == 30 and not others

@@ -40,11 +40,11 @@ class Calibrate:
     aprilgrid:6x6:0.088:0.3, checkerboard:7x6:0.03 or charuco:7x5:0.04:0.03:DICT_4X4_50."""
 
     def run(self, console: Console) -> int:
-        from rssc.calibrate import calibrate
-        from rssc.model.files import make_folder
-        from rssc.outputs.files import write_results
+        from rssc.io.files import make_folder
+        from rssc.outputs.result_folder import write_results
         from rssc.outputs.terminal import print_calibration, stage_progress
-        from rssc.target_calibration import calibrate_target
+        from rssc.pipeline.calibrate import calibrate
+        from rssc.pipeline.target import calibrate_target
 
         frames = parse_frames(self.frames)
         for source in self.sources:

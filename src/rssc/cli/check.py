@@ -24,8 +24,8 @@ class Check:
     """A:B, the first frame and one past the last."""
 
     def run(self, console: Console) -> int:
-        from rssc.check import check
         from rssc.outputs.terminal import print_check, stage_progress
+        from rssc.pipeline.check import check
 
         with stage_progress(console) as progress:
             found = check(self.source, fps=self.fps, frames=parse_frames(self.frames), progress=progress)

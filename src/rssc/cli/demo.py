@@ -19,11 +19,11 @@ class Demo:
     """Of the world and the motion."""
 
     def run(self, console: Console) -> int:
-        from rssc.calibrate import calibrate
+        from rssc.io.files import make_folder
         from rssc.model import Lens
-        from rssc.model.files import make_folder
-        from rssc.outputs.files import REPORT_NAME, write_results
+        from rssc.outputs.result_folder import REPORT_NAME, write_results
         from rssc.outputs.terminal import print_calibration, stage_progress
+        from rssc.pipeline.calibrate import calibrate
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 

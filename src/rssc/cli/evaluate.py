@@ -28,7 +28,7 @@ class Evaluate:
     """File to write the JSON object to."""
 
     def run(self, console: Console) -> int:
-        from rssc.model.files import write_text
+        from rssc.io.files import write_text
         from rssc.outputs.evaluate import evaluate, print_evaluation
 
         evaluation = evaluate(self.calibration, self.truth, self.trajectory, self.max_difference)

@@ -47,7 +47,7 @@ class Synthetic:
         from rssc.experiments.summary import summarise, summary_tables
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
         from rssc.experiments.tables import markdown, print_tables
-        from rssc.model.files import make_folder, write_text
+        from rssc.io.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
         import_extra("matplotlib", "the figure")
@@ -85,7 +85,7 @@ class Efficiency:
     def run(self, console: Console) -> int:
         from rssc.experiments.efficiency import efficiency_table, measure_efficiency
         from rssc.experiments.tables import markdown, print_tables
-        from rssc.model.files import make_folder, write_text
+        from rssc.io.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
         folder = None if self.output is None else make_folder(self.output)
@@ -123,7 +123,7 @@ class Real:
         from rssc.experiments.real import run_real
         from rssc.experiments.real_table import OPENING, document, median_tables, sequence_tables
         from rssc.experiments.tables import markdown, print_tables
-        from rssc.model.files import make_folder, write_text
+        from rssc.io.files import make_folder, write_text
         from rssc.outputs.terminal import stage_progress
 
         found = [find_sequences(source) for source in self.sources]

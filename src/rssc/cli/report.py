@@ -20,10 +20,10 @@ class Report:
     """The footage, where it is no longer at the place it was calibrated from."""
 
     def run(self, console: Console) -> int:
-        from rssc.frontend.footage import read_frames
+        from rssc.footage.footage import read_frames
         from rssc.model.calibration import Calibration
-        from rssc.outputs.files import REPORT_NAME
         from rssc.outputs.report import write_report
+        from rssc.outputs.result_folder import REPORT_NAME
 
         path = self.output or self.calibration.with_name(REPORT_NAME)
         moved = self.source

@@ -33,7 +33,7 @@ class Simulate:
     """PNG frames instead of an H.264 video."""
 
     def run(self, console: Console) -> int:
-        from rssc.model.files import make_folder
+        from rssc.io.files import make_folder
         from rssc.outputs.terminal import stage_progress
         from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
         from rssc.simulation.clip_files import write_clip

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from rssc.datasets.sequence import Sequence, TrueTrajectory
 from rssc.errors import InputError
-from rssc.frontend.image_folder import IMAGE_SUFFIXES
-from rssc.frontend.video import VIDEO_SUFFIXES
-from rssc.model.calibration import TruthFile, camera_of, read_document
+from rssc.footage.image_folder import IMAGE_SUFFIXES
+from rssc.footage.video import VIDEO_SUFFIXES
+from rssc.io.camera_file import TruthFile, read_document
 
 TRUTH_NAME = "truth.json"
 TRAJECTORY_NAME = "trajectory.tum"
@@ -38,7 +38,7 @@ def _sequence(folder: Path, root: Path) -> Sequence:
         folder.name if folder.name else str(folder),
         known.get("dataset", root.name),
         source,
-        camera_of(document),
+        document.camera,
         fps=1 / document.shutter.frame_interval_s if source.is_dir() else None,
         undistorted_from=str(folder / known["undistorted_from"]) if "undistorted_from" in known else None,
         trajectory=TrueTrajectory(trajectory) if trajectory.exists() else None,

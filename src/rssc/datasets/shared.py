@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from rssc.datasets.sequence import Found, Sequence
-from rssc.model.camera import Camera, Lens, Shutter
+from rssc.model.camera import Camera, Shutter
+from rssc.model.lens import Lens
 
 NAME = "shared"
 _CLIP_A = ("tum_rsvi", "clip_a", "images")

@@ -17,7 +17,7 @@ import yaml
 
 from rssc.datasets.sequence import Sequence, TrueTrajectory
 from rssc.errors import InputError
-from rssc.frontend.lens_files import read_lens
+from rssc.io.lens_files import read_lens
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Shutter
 

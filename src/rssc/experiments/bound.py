@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rssc.adjust.covariance import Covariance, estimate_covariance
-from rssc.adjust.fit import fit_trajectory
-from rssc.adjust.options import LOSSES, AdjustOptions
-from rssc.adjust.problem import build_problem, readout_interval
-from rssc.kernels.parallel import with_serial_blas
+from rssc.model.covariance import Covariance
+from rssc.runtime.threads import with_serial_blas
 from rssc.simulation.scenes import SimulatedScene
+from rssc.solver.covariance import estimate_covariance
+from rssc.solver.options import LOSSES, AdjustOptions
+from rssc.solver.problem import build_problem, readout_interval
+from rssc.solver.spline_fit import fit_trajectory
 
 _SAMPLES_PER_KNOT = 4
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rssc.adjust.bundle import adjust
 from rssc.errors import InputError
 from rssc.experiments.synthetic import AUTO, DEFAULT, IMPORTANCE, METHOD_NAMES, simulate, solve, trial_seed
 from rssc.experiments.tables import Cell, Table
-from rssc.kernels.parallel import thread_count
+from rssc.runtime.threads import thread_count
+from rssc.solver.bundle import adjust
 
 EFFICIENCY_POINTS = 60
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from rssc.experiments.results import PARAMETERS, Condition, Row
 from rssc.experiments.runner import import_extra
-from rssc.model.files import partial_name
+from rssc.io.files import partial_name
 
 _LABELS = {
     "trajectory_noise_hz": "trajectory noise cut-off [Hz]",

@@ -14,21 +14,23 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from rssc.answer import answer
 from rssc.datasets.sequence import Sequence as Recording
 from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
-from rssc.frontend.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
-from rssc.frontend.footage import STRETCH_FRAMES, Footage, choose_stretches, read_footage
+from rssc.footage.footage import STRETCH_FRAMES, Footage, choose_stretches, read_footage
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
-from rssc.model.camera import Camera, Lens
-from rssc.outputs.trajectory_error import align
-from rssc.solve import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
-from rssc.stages import Progress, Stages
-from rssc.target_calibration import calibrate_target
+from rssc.model.camera import Camera
+from rssc.model.lens import Lens
+from rssc.model.poses import camera_centres
+from rssc.model.similarity import fit_similarity
+from rssc.pipeline.result import answer
+from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
+from rssc.pipeline.target import calibrate_target
+from rssc.runtime.progress import Progress, Stages
+from rssc.start.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
@@ -180,9 +182,9 @@ class _Work:
         if known.sum() < _LEAST_POSES:
             return np.nan, f"only {int(known.sum())} frames have a true pose"
         poses = found.cam_from_world[known]
-        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+        centres = camera_centres(poses)
         try:
-            aligned = align(centres, truth[known]).apply(centres)
+            aligned = fit_similarity(centres, truth[known]).apply(centres)
         except InputError as error:
             return np.nan, str(error)
         return float(np.sqrt(np.mean(np.sum((aligned - truth[known]) ** 2, axis=1)))), ""

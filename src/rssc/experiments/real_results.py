@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rssc.errors import InputError
 from rssc.experiments.results import PARAMETERS
-from rssc.model.files import write_text
+from rssc.io.files import write_text
 
 FIGURES = (*PARAMETERS, "ate")
 """Columns of the paper's tables: absolute errors, and the trajectory error after Sim(3) alignment."""

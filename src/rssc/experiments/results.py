@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rssc.errors import InputError
-from rssc.model.files import write_text
+from rssc.io.files import write_text
 
 PARAMETERS = ("fx", "fy", "cx", "cy", "readout_ratio")
 

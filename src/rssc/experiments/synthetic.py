@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rssc.adjust.bundle import Adjustment, adjust
-from rssc.adjust.estimate import estimate
-from rssc.adjust.fit import fit_trajectory
-from rssc.adjust.methods import METHODS
-from rssc.adjust.problem import readout_interval
 from rssc.errors import InputError, RsscError
 from rssc.experiments.bound import cramer_rao_bound
 from rssc.experiments.results import PARAMETERS, Condition, Row, append_results, open_results
 from rssc.experiments.runner import run_tasks
+from rssc.inference.estimate import estimate
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
 from rssc.simulation.scenes import SimulatedScene, simulate_scene
+from rssc.solver.bundle import Adjustment, adjust
+from rssc.solver.methods import METHODS
+from rssc.solver.problem import readout_interval
+from rssc.solver.spline_fit import fit_trajectory
 
 FACTORS: dict[str, tuple[float, ...]] = {
     "trajectory_noise_hz": (0.0, 2.0, 4.0, 6.0),

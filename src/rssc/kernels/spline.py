@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from rssc.kernels.batch import (
+from rssc.kernels.bundle.batch import (
     CAMERA_POINT,
     D_CAMERA_POINT,
     D_PLACE,

@@ -14,10 +14,11 @@ The normal matrix has a narrow band, because the grid is small.
 import numpy as np
 from scipy.linalg import solveh_banded
 
-from rssc.kernels.parallel import with_serial_blas
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Lens
+from rssc.model.lens import Lens
+from rssc.model.poses import camera_centres, transform_points
 from rssc.model.scene import Scene
+from rssc.runtime.threads import with_serial_blas
 
 _NODES = 60
 """Along the longer side of the image."""
@@ -101,8 +102,8 @@ def _certainty(scene: Scene) -> FloatArray:
     """
     tracks, points = scene.tracks, scene.points
     poses = scene.row_poses(tracks.pixels, tracks.frames)
-    centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], points[tracks.points]) + poses[:, :, 3]
+    centres = camera_centres(poses)
+    local = transform_points(poses, points[tracks.points])
     errors = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels, axis=1)
 
     def mean(values: FloatArray) -> FloatArray:

@@ -6,13 +6,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from rssc.datasets.trajectory_error import MAX_DIFFERENCE_S, TrajectoryError, trajectory_error
 from rssc.errors import InputError
-from rssc.model.calibration import Calibration, TruthFile, camera_of, read_document
+from rssc.io.camera_file import read_truth
+from rssc.io.tum import read_tum
+from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
-from rssc.outputs.trajectory_error import MAX_DIFFERENCE_S, TrajectoryError, read_tum, trajectory_error
+from rssc.model.covariance import UNKNOWN_SIGMA
 
 TRAJECTORY_NAME = "trajectory.tum"
-_UNKNOWN_SIGMA = 1e6
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class ParameterError:
     @property
     def sigmas(self) -> float | None:
         """The error in standard deviations; None where the calibration does not know any."""
-        return self.error / self.sigma if 0 < self.sigma < _UNKNOWN_SIGMA else None
+        return self.error / self.sigma if 0 < self.sigma < UNKNOWN_SIGMA else None
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,6 @@ class Evaluation:
             "trajectory": None if self.trajectory is None else self.trajectory.statistics(),
             "notes": list(self.notes),
         }
-
-
-def read_truth(path: Path) -> tuple[Camera, float]:
-    """Camera and frame interval in seconds from a truth.json (or a calibration.json that serves as one)."""
-    document = read_document(path, TruthFile, "a truth with image, lens and shutter")
-    return camera_of(document), document.shutter.frame_interval_s
 
 
 def evaluate(

@@ -11,13 +11,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
-from rssc.kernels import warp
+from rssc.kernels.image import warp
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Lens
+from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
+from rssc.solver.problem import with_trajectory
 
 Image = NDArray[np.integer | np.floating]
 
@@ -73,7 +73,7 @@ class Rectifier:
     def reference_fraction(self) -> float:
         """How far into the readout the reference row is."""
         camera = self._scene.camera
-        lines = camera.height if camera.shutter.axis == "rows" else camera.width
+        lines = camera.line_count
         return {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row] * (lines - 1) / lines
 
     def rectify(self, image: Image, frame: int) -> Image:
@@ -109,7 +109,7 @@ class Rectifier:
             _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_model, camera.lens.parameters,
             warp.NO_LENS if sensor is None else sensor.kernel_model,
             camera.lens.parameters if sensor is None else sensor.parameters,
-            float(camera.height if axis == "rows" else camera.width), axis == "columns",
+            float(camera.line_count), axis == "columns",
         )  # fmt: skip
         return pixels.reshape(self._grid_shape)
 

@@ -13,16 +13,17 @@ import cv2
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.frontend.image_folder import IMAGE_SUFFIXES
-from rssc.frontend.video import Video
-from rssc.kernels.parallel import run_chunks
+from rssc.footage.image_folder import IMAGE_SUFFIXES
+from rssc.footage.video import Video
+from rssc.io.files import make_folder, write_bytes
 from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
-from rssc.model.camera import Camera, Lens
-from rssc.model.files import make_folder, write_bytes
+from rssc.model.camera import Camera
+from rssc.model.lens import Lens
 from rssc.model.stretch import Stretch
 from rssc.outputs.rectify import Rectifier, expand, sample
 from rssc.outputs.video_files import Plane, check_video_name, write_changed_video
+from rssc.runtime.threads import run_chunks
 
 Progress = Callable[[float], None]
 

@@ -8,12 +8,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rssc.check import Check
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
-from rssc.verdict import SIGMAS_95
+from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
+from rssc.pipeline.check import Check
 
-_UNKNOWN = 1e6
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
 
 
@@ -44,7 +43,7 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
         table.add_column("off by", justify="right")
 
     def row(name: str, value: float, sigma: float, true: float | None, digits: int) -> None:
-        half_width = f"{SIGMAS_95 * sigma:.{digits}f}" if sigma < _UNKNOWN else "unknown"
+        half_width = f"{SIGMAS_95 * sigma:.{digits}f}" if sigma < UNKNOWN_SIGMA else "unknown"
         cells = [escape(name), f"{value:.{digits}f}", half_width]
         if truth is not None:
             known = true is not None

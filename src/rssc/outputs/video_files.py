@@ -16,7 +16,7 @@ from av.codec import Codec
 from av.error import FFmpegError
 
 from rssc.errors import InputError
-from rssc.model.files import partial_name
+from rssc.io.files import partial_name
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 _ENCODER = "libx264"

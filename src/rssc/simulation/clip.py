@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Camera, Lens, Shutter
+from rssc.model.camera import Camera, Shutter
+from rssc.model.lens import Lens
+from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.target import Target
 from rssc.simulation.board import board_size, board_world
 from rssc.simulation.motion import Motion, board_motion, room_motion
@@ -112,7 +114,7 @@ class Clip:
     def frame(self, index: int) -> np.ndarray:
         """(height, width) or (height, width, 3) uint8 image of one frame, with its noise."""
         options, camera = self.options, self.camera
-        count = camera.height if camera.shutter.axis == "rows" else camera.width
+        count = camera.line_count
         times = index + camera.shutter.readout_ratio * np.arange(count) / count
         samples = options.exposure_samples if options.exposure > 0 else 1
         image = np.zeros(1, np.float32)
@@ -132,7 +134,7 @@ class Clip:
             frame: Index of the frame.
             row_fraction: Which row's time: 0 for the first, 0.5 for the middle one.
         """
-        count = self.camera.height if self.camera.shutter.axis == "rows" else self.camera.width
+        count = self.camera.line_count
         time = frame + self.camera.shutter.readout_ratio * row_fraction
         poses = np.repeat(self.motion.cam_from_world([time]), count, axis=0)
         return _eight_bit(self.renderer.render(poses) * 255)
@@ -141,8 +143,8 @@ class Clip:
         """(n, 3) points that (n, 2) pixels of a frame show; NaN where they show none."""
         pixels = np.asarray(pixels, dtype=np.float64)
         poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels))
-        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
-        rays = np.einsum("nji,nj->ni", poses[:, :, :3], self.camera.lens.unproject(pixels))
+        centres = camera_centres(poses)
+        rays = rotate_to_world(poses, self.camera.lens.unproject(pixels))
         distances = self.world.cast(centres, rays)
         return centres + np.where(np.isfinite(distances), distances, np.nan)[:, None] * rays
 
@@ -162,7 +164,7 @@ class Clip:
         visible = inside_image(self.camera, pixels, local)
         fractions = self.camera.row_fraction(pixels[visible])
         poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * fractions)
-        centres = -np.einsum("nji,nj->ni", poses[:, :, :3], poses[:, :, 3])
+        centres = camera_centres(poses)
         towards = points[visible] - centres
         distances = np.linalg.norm(towards, axis=1)
         first = self.world.cast(centres, towards / distances[:, None])

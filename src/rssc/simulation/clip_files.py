@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.model.files import camera_document, make_folder, partial_name, tum_text, write_bytes, write_text
+from rssc.io.camera_file import camera_document
+from rssc.io.files import make_folder, partial_name, write_bytes, write_text
+from rssc.io.tum import tum_text
 from rssc.simulation.clip import Clip, Progress
 
 VIDEO_NAME = "clip.mp4"

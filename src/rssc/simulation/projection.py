@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
+from rssc.model.poses import transform_points
 from rssc.simulation.motion import Motion
 
 _MAX_STEPS = 30
@@ -42,7 +43,7 @@ def rolling_shutter_project(
 
     def fraction(rows: np.ndarray, s: FloatArray) -> FloatArray:
         poses = motion.cam_from_world(frame_times[rows] + camera.shutter.readout_ratio * s)
-        local[rows] = np.einsum("nij,nj->ni", poses[:, :, :3], points[rows]) + poses[:, :, 3]
+        local[rows] = transform_points(poses, points[rows])
         pixels[rows] = camera.lens.project(local[rows])
         return camera.row_fraction(pixels[rows])
 

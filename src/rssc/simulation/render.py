@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.kernels.jit import kernel
-from rssc.kernels.parallel import run_chunks, thread_count
 from rssc.model.arrays import FloatArray
-from rssc.model.camera import Camera, Lens
+from rssc.model.camera import Camera
+from rssc.model.lens import Lens
+from rssc.runtime.threads import run_chunks, thread_count
 from rssc.simulation.texture import level_of, sample
 from rssc.simulation.world import (
     BRIGHT,

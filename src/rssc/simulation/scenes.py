@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Scene, Shutter, Tracks
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.simulation.motion import Motion, corridor_motion, cube_motion
 from rssc.simulation.projection import inside_image, rolling_shutter_project
 
@@ -130,7 +131,7 @@ def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, ti
     depths = rng.uniform(*CORRIDOR_DEPTHS, len(times))
     local = camera.lens.unproject(pixels) * depths[:, None]
     poses = motion.cam_from_world(times)
-    return np.einsum("nji,nj->ni", poses[:, :, :3], local - poses[:, :, 3])
+    return rotate_to_world(poses, local - poses[:, :, 3])
 
 
 def _global_shutter_start(rng: np.random.Generator, truth: Scene, motion: Motion, readout_ratio: float) -> Scene:
@@ -151,7 +152,7 @@ def _global_shutter_start(rng: np.random.Generator, truth: Scene, motion: Motion
     poses[:, :, 3] += rng.normal(0, 0.01, (len(middle), 3))
     tracks = truth.tracks
     reference = truth.cam_from_world[tracks.frames[tracks.offsets[:-1]]]
-    centres = -np.einsum("nji,nj->ni", reference[:, :, :3], reference[:, :, 3])
+    centres = camera_centres(reference)
     distances = np.linalg.norm(truth.points - centres, axis=1, keepdims=True)
     points = truth.points + rng.normal(0, 0.01, truth.points.shape) * distances
     return replace(

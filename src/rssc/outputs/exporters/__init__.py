@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from rssc.errors import InputError
+from rssc.io.files import make_folder, write_bytes
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
-from rssc.model.files import make_folder, write_bytes
 from rssc.model.stretch import Stretch
 from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
-from rssc.outputs.exporters.exporter import Export, Exporter, ExportOptions, Files, line_count
+from rssc.outputs.exporters.exporter import Export, Exporter, ExportOptions, Files
 from rssc.outputs.exporters.gsplat import GSPLAT
 from rssc.outputs.exporters.opencv import OPENCV, VINS
 from rssc.outputs.exporters.robotics import KALIBR, ROS
@@ -43,7 +43,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     options = options or ExportOptions()
     if format_name not in EXPORTERS:
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
-    if not calibration.statistics["frames"]:
+    if not calibration.statistics.frames:
         raise InputError("nothing could be estimated from this footage, so there is no camera to export.")
     exporter = EXPORTERS[format_name]
     stretch = _stretch(calibration, options) if exporter.has_poses else None
@@ -111,7 +111,7 @@ def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> 
         "written_by": "rssc export",
         "calibration_status": calibration.status,
         "readout_time_s": readout_time_s,
-        "line_delay_s": readout_time_s / line_count(camera),
+        "line_delay_s": readout_time_s / camera.line_count,
         "frame_interval_s": calibration.frame_interval_s,
         "direction": camera.shutter.direction,
         "units": exporter.units,

@@ -13,6 +13,7 @@ import numpy as np
 
 from rssc.kernels import lie
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.poses import transform_points
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files
 
 SIDECAR_NAME = "rssc_shutter.json"
@@ -85,7 +86,7 @@ def _mean_errors(export: Export) -> FloatArray:
     scene = export.frames.scene
     tracks = scene.tracks
     poses = scene.row_poses(tracks.pixels, tracks.frames)
-    local = np.einsum("nij,nj->ni", poses[:, :, :3], scene.points[tracks.points]) + poses[:, :, 3]
+    local = transform_points(poses, scene.points[tracks.points])
     distances = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels, axis=1)
     sums = np.bincount(tracks.points, weights=distances, minlength=tracks.point_count)
     seen = tracks.lengths > 0

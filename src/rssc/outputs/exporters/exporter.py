@@ -93,7 +93,7 @@ class Export:
     @property
     def line_count(self) -> int:
         """Rows, or columns of a sensor that reads sideways."""
-        return line_count(self.camera)
+        return self.camera.line_count
 
     @property
     def readout_time_s(self) -> float:
@@ -127,10 +127,6 @@ class Export:
     def image_names(self) -> tuple[str, ...]:
         """File names of the frames; those of a video get the ending of PNG files."""
         return tuple(name if "." in name else f"{name}.png" for name in self.frames.names)
-
-
-def line_count(camera: Camera) -> int:
-    return camera.height if camera.shutter.axis == "rows" else camera.width
 
 
 def comment(statement: Mapping[str, object]) -> str:

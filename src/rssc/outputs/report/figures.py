@@ -3,18 +3,19 @@
 Colours are CSS variables of the page: report.js puts their values in, so that plots follow light, dark and print.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 
 from rssc.model.arrays import FloatArray
-from rssc.model.calibration import Calibration
+from rssc.model.calibration import Calibration, PartialEstimate, TriedKnots
 from rssc.model.camera import Camera
-from rssc.outputs.report.answer import Z_95, half_width, number
+from rssc.model.covariance import SIGMAS_95
 from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
 from rssc.outputs.report.residuals import Residuals
+from rssc.outputs.report.summary import half_width, number
 
 INK, MUTED, PAPER, GRID = "var(--ink)", "var(--muted)", "var(--paper)", "var(--rule)"
 ACCENT, WARM, GREEN, FAINT = "var(--accent)", "var(--warm)", "var(--green)", "var(--faint)"
@@ -61,7 +62,7 @@ def residual_map(residuals: Residuals, camera: Camera) -> Figure:
 def residual_rows(residuals: Residuals, calibration: Calibration) -> Figure:
     """Residuals along the image motion against the row."""
     camera = calibration.camera
-    lines = camera.height if camera.shutter.axis == "rows" else camera.width
+    lines = camera.line_count
     along = residuals.along_motion
     kept = np.flatnonzero(np.isfinite(along) & ~residuals.outliers)
     rows = residuals.row_fractions * lines
@@ -127,13 +128,13 @@ def residual_histogram(residuals: Residuals) -> Figure:
     )  # fmt: skip
 
 
-def window_readouts(windows: Sequence[Mapping], calibration: Calibration) -> Figure:
+def window_readouts(windows: Sequence[PartialEstimate], calibration: Calibration) -> Figure:
     """The readout ratio from parts of the footage."""
-    sources = {str(window.get("source", "")) for window in windows}
+    sources = {window.source for window in windows}
     labels = []
     for window in windows:
-        first, last = window["frames"]
-        name = f"{str(window['source']).rstrip('/').rsplit('/')[-1]}<br>" if len(sources) > 1 else ""
+        first, last = window.frames
+        name = f"{window.source}<br>" if len(sources) > 1 else ""
         labels.append(f"{name}{first}\N{EN DASH}{last}")
     return Figure(
         "windows", "Readout from parts of the clip", _ratio_plot(labels, windows, calibration, "frames"),
@@ -143,10 +144,10 @@ def window_readouts(windows: Sequence[Mapping], calibration: Calibration) -> Fig
     )  # fmt: skip
 
 
-def knot_readouts(knots: Sequence[Mapping], calibration: Calibration) -> Figure:
+def knot_readouts(knots: Sequence[TriedKnots], calibration: Calibration) -> Figure:
     """The readout ratio for splines of different smoothness."""
-    knots = sorted(knots, key=lambda knot: -knot["spacing"])
-    labels = [f"{knot['spacing']:g}{' (chosen)' if knot.get('chosen') else ''}" for knot in knots]
+    knots = sorted(knots, key=lambda knot: -knot.spacing)
+    labels = [f"{knot.spacing:g}{' (chosen)' if knot.chosen else ''}" for knot in knots]
     plot = _ratio_plot(labels, knots, calibration, "frames between the knots of the trajectory")
     return Figure(
         "knots", "Readout for smoother and rougher motion", plot,
@@ -250,29 +251,32 @@ def velocities(times_s: FloatArray, turning: FloatArray, speed: FloatArray) -> F
     )  # fmt: skip
 
 
-def _ratio_plot(labels: Sequence[str], rows: Sequence[Mapping], calibration: Calibration, title: str) -> go.Figure:
-    answer, half = calibration.camera.shutter.readout_ratio, Z_95 * calibration.sigma("readout_ratio")
+_Estimates = Sequence[PartialEstimate] | Sequence[TriedKnots]
+
+
+def _ratio_plot(labels: Sequence[str], rows: _Estimates, calibration: Calibration, title: str) -> go.Figure:
+    answer, half = calibration.camera.shutter.readout_ratio, SIGMAS_95 * calibration.sigma("readout_ratio")
     plot = go.Figure(layout=_layout(height=300))
     plot.add_trace(
-        go.Scatter(x=list(labels), y=[row["readout_ratio"] for row in rows], mode="markers", showlegend=False,
+        go.Scatter(x=list(labels), y=[row.readout_ratio for row in rows], mode="markers", showlegend=False,
                    marker={"size": 8, "color": WARM}, hovertemplate="%{y:.4f}<extra></extra>",
-                   error_y={"array": [Z_95 * row["sigma"] for row in rows], "width": 0})
+                   error_y={"array": [SIGMAS_95 * row.sigma for row in rows], "width": 0})
     )  # fmt: skip
     plot.add_hrect(y0=answer - half, y1=answer + half, fillcolor=ACCENT, opacity=0.18, line_width=0, layer="below")
     plot.add_hline(y=answer, line={"color": ACCENT, "width": 1})
     plot.update_xaxes(title_text=title, type="category")
     # Room above and below, so that the band is seen to end.
-    halves = np.array([Z_95 * row["sigma"] for row in rows] + [half])
-    values = np.array([row["readout_ratio"] for row in rows] + [answer])
+    halves = np.array([SIGMAS_95 * row.sigma for row in rows] + [half])
+    values = np.array([row.readout_ratio for row in rows] + [answer])
     low, high = (values - halves).min(), (values + halves).max()
     room = 0.15 * max(high - low, 1e-6)
     plot.update_yaxes(title_text="readout ratio", range=[low - room, high + room])
     return plot
 
 
-def _ratio_words(what: str, labels: Sequence[str], rows: Sequence[Mapping]) -> str:
+def _ratio_words(what: str, labels: Sequence[str], rows: _Estimates) -> str:
     words = [
-        f"{label}: {number(row['readout_ratio'], row['sigma'])} plus or minus {half_width(row['sigma'])}"
+        f"{label}: {number(row.readout_ratio, row.sigma)} plus or minus {half_width(row.sigma)}"
         for label, row in zip(labels, rows, strict=True)
     ]
     return f"Readout ratio by {what}. " + "; ".join(words) + "."

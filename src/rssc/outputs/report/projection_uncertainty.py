@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
-from rssc.model.camera import Camera, Lens
+from rssc.model.camera import Camera
+from rssc.model.lens import Lens
 
 _GRID = (33, 25)
 _TURN = 1e-5  # radians

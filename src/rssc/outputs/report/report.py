@@ -2,37 +2,25 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from rssc.adjust.problem import with_trajectory
 from rssc.errors import InputError
-from rssc.frontend.footage import read_frames
-from rssc.frontend.video import VIDEO_SUFFIXES
+from rssc.footage.footage import read_frames
+from rssc.footage.video import VIDEO_SUFFIXES
+from rssc.io.files import write_text
 from rssc.model.calibration import Calibration
-from rssc.model.files import write_text
+from rssc.model.covariance import UNKNOWN_SIGMA
 from rssc.model.scene import Scene
 from rssc.outputs.exporters import EXPORTERS
 from rssc.outputs.rectify import rectify_frame
 from rssc.outputs.report import figures
-from rssc.outputs.report.answer import (
-    LENS_WORDS,
-    PART_WORDS,
-    UNKNOWN_SIGMA,
-    VERDICTS,
-    field_of_view,
-    half_width,
-    quantities,
-    unknown_lens_parameters,
-)
 from rssc.outputs.report.figures import Figure
 from rssc.outputs.report.pictures import (
     FrameReader,
@@ -45,9 +33,18 @@ from rssc.outputs.report.pictures import (
 )
 from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.scene_view import motion_view, scene_view
+from rssc.outputs.report.summary import (
+    LENS_WORDS,
+    PART_WORDS,
+    VERDICTS,
+    field_of_view,
+    half_width,
+    quantities,
+    unknown_lens_parameters,
+)
+from rssc.solver.problem import with_trajectory
 
 _MIN_RESIDUALS = 20
-_NO_UNCERTAINTY = {"parts": {}, "windows": [], "knot_spacings": [], "lenses": []}
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,11 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
             notes.append(f"no frames are shown here: {error}")
     groups = {
         "fit": _fit_figures(calibration, residuals),
-        "certainty": _certainty_figures(calibration) if calibration.statistics["frames"] else [],
+        "certainty": _certainty_figures(calibration) if calibration.statistics.frames else [],
         "motion": [scene_view(scenes[0]), motion_view(scenes[0], calibration.frame_interval_s)] if scenes else [],
         "solve": _solve_figures(calibration),
     }
-    seconds: Mapping[str, float] = calibration.statistics.get("seconds") or {}  # type: ignore[assignment]
+    seconds = calibration.statistics.seconds
     plots = {figure.name: json.loads(str(figure.plot.to_json())) for group in groups.values() for figure in group}
     return _template().render(
         calibration=calibration,
@@ -99,7 +96,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         verdict=VERDICTS[calibration.status],
         lens_words=LENS_WORDS[calibration.camera.lens.model],
         view=field_of_view(calibration.camera),
-        uncertainty=_uncertainty(calibration),
+        uncertainty=calibration.uncertainty,
         notes=notes,
         tracks=tracks,
         dot=marker_width(calibration.camera),
@@ -131,10 +128,6 @@ def _rectify_command(calibration: Calibration) -> str:
     return f"rssc rectify {shlex.quote(source)} calibration.json -o {output}"
 
 
-def _uncertainty(calibration: Calibration) -> Mapping[str, Any]:
-    return {**_NO_UNCERTAINTY, **(getattr(calibration, "uncertainty", None) or {})}
-
-
 def _pictures(
     calibration: Calibration, scene: Scene, residuals: Residuals, images: FrameReader
 ) -> tuple[TrackPicture, BeforeAfter]:
@@ -163,9 +156,9 @@ def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[
 
 
 def _certainty_figures(calibration: Calibration) -> list[Figure]:
-    uncertainty = _uncertainty(calibration)
-    made = []
-    windows, knots = (_told(uncertainty[name]) for name in ("windows", "knot_spacings"))
+    made: list[Figure] = []
+    windows = [one for one in calibration.uncertainty.windows if 0 < one.sigma < UNKNOWN_SIGMA]
+    knots = [one for one in calibration.uncertainty.knot_spacings if 0 < one.sigma < UNKNOWN_SIGMA]
     if windows:
         made.append(figures.window_readouts(windows, calibration))
     if knots:
@@ -177,14 +170,9 @@ def _certainty_figures(calibration: Calibration) -> list[Figure]:
     return made
 
 
-def _told(estimates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that tell the readout at all; JSON has null for a standard deviation without end."""
-    return [row for row in estimates if row["sigma"] is not None and 0 < row["sigma"] < UNKNOWN_SIGMA]
-
-
 def _solve_figures(calibration: Calibration) -> list[Figure]:
-    costs = calibration.statistics.get("cost_by_iteration")
-    return [figures.convergence(costs)] if isinstance(costs, list) and len(costs) > 2 else []
+    costs = calibration.statistics.cost_by_iteration
+    return [figures.convergence(costs)] if len(costs) > 2 else []
 
 
 def _template():

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rssc.adjust.bundle import compute_residuals
-from rssc.adjust.options import AdjustOptions
-from rssc.adjust.problem import build_problem
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
+from rssc.solver.bundle import compute_residuals
+from rssc.solver.options import AdjustOptions
+from rssc.solver.problem import build_problem
 
 _TIME_STEP = 0.01  # frame intervals; rows of one frame are read over tens of these
 _OUTLIER_SIGMAS = 4.0
@@ -105,5 +106,5 @@ def _image_motions(scene: Scene) -> FloatArray:
     ends = []
     for step in (-_TIME_STEP, _TIME_STEP):
         poses = trajectory.cam_from_world(times + step)
-        ends.append(scene.camera.lens.project(np.einsum("nij,nj->ni", poses[:, :, :3], points) + poses[:, :, 3]))
+        ends.append(scene.camera.lens.project(transform_points(poses, points)))
     return (ends[1] - ends[0]) / (2 * _TIME_STEP)

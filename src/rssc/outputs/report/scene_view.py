@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from rssc.model.arrays import FloatArray
+from rssc.model.poses import camera_centres
 from rssc.model.scene import Scene
 from rssc.outputs.report.figures import ACCENT, INK, MUTED, WARM, Figure, velocities
 
@@ -71,7 +72,7 @@ def median_depth(scene: Scene) -> float:
 
 
 def _centres(cam_from_world: FloatArray) -> FloatArray:
-    return -np.einsum("nji,nj->ni", cam_from_world[:, :, :3], cam_from_world[:, :, 3])
+    return camera_centres(cam_from_world)
 
 
 def _near(points: FloatArray, centre: FloatArray) -> FloatArray:

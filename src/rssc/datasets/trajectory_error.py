@@ -1,0 +1,95 @@
+"""How far an estimated trajectory is from the truth, after the similarity that brings it closest.
+
+With x the estimated and y the true camera centres at the same times, what is left after the best similarity are the
+absolute trajectory errors |s R x_i + t - y_i|. Poses are matched by the nearest time stamp, from the trajectory with
+fewer poses to the other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.io.tum import TumTrajectory
+from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.similarity import Similarity, fit_similarity
+
+MAX_DIFFERENCE_S = 0.01
+
+
+@dataclass(frozen=True)
+class TrajectoryError:
+    """Absolute trajectory errors, in the unit of the true trajectory."""
+
+    errors: FloatArray
+    """(m,) distances of the matched camera centres."""
+    true_from_estimated: Similarity
+    true_length: float
+    """Length of the true path over the matched poses."""
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt(np.mean(self.errors**2)))
+
+    def statistics(self) -> dict[str, float]:
+        """The figures that evo prints, and what they refer to."""
+        errors = self.errors
+        return {
+            "poses": len(errors),
+            "rmse": self.rmse,
+            "mean": float(errors.mean()),
+            "median": float(np.median(errors)),
+            "min": float(errors.min()),
+            "max": float(errors.max()),
+            "scale": self.true_from_estimated.scale,
+            "path_length": self.true_length,
+        }
+
+
+def match_times(times: FloatArray, others: FloatArray, max_difference: float) -> tuple[IntArray, IntArray]:
+    """Indices of the pairs: each time of the shorter list with the nearest of the longer, if near enough.
+
+    Where both have the same length, the second list looks in the first.
+    """
+    if len(others) <= len(times):
+        second, first = _nearest(others, times, max_difference)
+        return first, second
+    return _nearest(times, others, max_difference)
+
+
+def _nearest(times: FloatArray, candidates: FloatArray, max_difference: float) -> tuple[IntArray, IntArray]:
+    order = np.argsort(candidates, kind="stable")
+    known = candidates[order]
+    after = np.minimum(np.searchsorted(known, times, side="right"), len(known) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(np.abs(known[after] - times) < np.abs(times - known[before]), after, before)
+    good = np.abs(known[nearest] - times) <= max_difference
+    return np.flatnonzero(good), order[nearest[good]]
+
+
+def trajectory_error(
+    estimated: TumTrajectory, truth: TumTrajectory, max_difference_s: float = MAX_DIFFERENCE_S
+) -> TrajectoryError:
+    """Absolute trajectory error after Sim(3) alignment.
+
+    Args:
+        estimated: In any world and at any scale.
+        truth: Its unit is the unit of the result.
+        max_difference_s: Poses further apart in time are not matched, in seconds.
+    """
+    true_rows, rows = match_times(truth.times_s, estimated.times_s, max_difference_s)
+    if len(rows) < 3:
+        raise InputError(
+            f"{len(rows)} of {len(estimated)} poses have a true pose within {max_difference_s} s (estimated times "
+            f"{_span(estimated)}, true times {_span(truth)}); expected at least 3. Both must count time from the same "
+            f"origin in seconds; or allow more with --max-difference."
+        )
+    points, targets = estimated.positions_xyz[rows], truth.positions_xyz[true_rows]
+    similarity = fit_similarity(points, targets)
+    errors = np.linalg.norm(similarity.apply(points) - targets, axis=1)
+    length = float(np.linalg.norm(np.diff(targets, axis=0), axis=1).sum())
+    return TrajectoryError(errors, similarity, length)
+
+
+def _span(trajectory: TumTrajectory) -> str:
+    return f"{trajectory.times_s.min():.3f} to {trajectory.times_s.max():.3f} s"

@@ -1,0 +1,1 @@
+"""What comes in: videos, image folders, frame times, choice of stretches."""

@@ -1,0 +1,243 @@
+"""Footage: grey frames with the times at which they were taken, from a video file or a folder of images.
+
+Rows must stay the rows that the sensor read, so rotation metadata is never applied. Times are the source's own:
+a dropped frame leaves a gap, a repeated frame is removed.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rssc.errors import InputError
+from rssc.footage.frame_times import MIN_FRAMES, usual_interval
+from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
+from rssc.footage.stretches import informative_stretches
+from rssc.footage.video import VIDEO_SUFFIXES, Video
+from rssc.model.arrays import FloatArray, IntArray
+
+GreyImages = NDArray[np.uint8]
+Progress = Callable[[int, int], None]
+
+MAX_FRAMES = 120
+"""A source of up to so many frames is used as a whole, a longer one in stretches."""
+STRETCH_FRAMES = 80
+MAX_STRETCHES = 4
+_STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
+# A frame that differs from the one before by less than this share of the usual difference repeats it.
+_REPEAT_SHARE = 0.03
+
+
+@dataclass(frozen=True)
+class Footage:
+    """Grey frames and their times."""
+
+    images: GreyImages
+    """(n, height, width) grey values, rows as the sensor read them."""
+    times_s: FloatArray
+    """(n,) time of each frame in seconds, increasing."""
+    frame_numbers: IntArray
+    """(n,) index of each frame in the source."""
+    names: tuple[str, ...]
+    """Name of each frame: the file name, or `frame_000123` for a video."""
+    notes: tuple[str, ...] = field(default=())
+    """What was done to the source, in plain sentences."""
+
+    @property
+    def frame_interval_s(self) -> float:
+        """Usual time between frames in seconds."""
+        return usual_interval(self.times_s)
+
+    @property
+    def frame_times(self) -> FloatArray:
+        """(n,) time of each frame in frame intervals, 0 for the first."""
+        return (self.times_s - self.times_s[0]) / self.frame_interval_s
+
+    @property
+    def width(self) -> int:
+        """Width in pixels."""
+        return self.images.shape[2]
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+        return self.images.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+class _Source(Protocol):
+    """Where frames come from; both kinds list their frames before they decode any."""
+
+    names: tuple[str, ...]
+    times_s: FloatArray
+    notes: list[str]
+
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """Yields (index, grey or RGB image) for increasing indices; a frame that cannot be decoded is left out."""
+        ...
+
+
+def read_footage(
+    source: Path | str,
+    *,
+    fps: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    progress: Progress | None = None,
+) -> Footage:
+    """Reads a video file or a folder of images.
+
+    Args:
+        source: Video file, or folder of images in the order of their names.
+        fps: Frames per second; replaces the source's own times (gaps stay). Folders whose file names are not
+            time stamps need it.
+        frames: First and one past the last frame to use, as in a slice; None for all.
+        progress: Called with the number of frames done and the total.
+
+    Raises:
+        InputError: The source is missing, unreadable, too short or not footage.
+    """
+    path = Path(source)
+    if fps is not None and not 0.1 <= fps <= 10000:
+        raise InputError(f"fps is {fps}; expected frames per second between 0.1 and 10000.")
+    listed = _open(path, fps)
+    count = len(listed.names)
+    _check_count(path, count, "has")
+    begin, end, _ = slice(*(frames or (None, None))).indices(count)
+    if frames is not None and end - begin < MIN_FRAMES:
+        raise InputError(
+            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least {MIN_FRAMES} "
+            f"out of 0:{count}."
+        )
+    notes = listed.notes
+    images, numbers = _read_all(listed, begin, end, path, progress)
+    kept = _distinct(images)
+    # Where nearly all frames are the same the camera stands still, which is told later.
+    if MIN_FRAMES <= np.count_nonzero(kept) < len(kept):
+        notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
+        images, numbers = images[kept], numbers[kept]
+    _check_count(path, len(images), "gives")
+    times = listed.times_s[numbers] - listed.times_s[0]
+    gaps = np.diff(times) / usual_interval(times)
+    if np.any(gaps > 1.5):
+        notes.append(f"{int(np.sum(np.round(gaps[gaps > 1.5]) - 1))} missing frames leave gaps in the time stamps.")
+    elif np.ptp(gaps) > 0.02:
+        notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
+    return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
+
+
+def choose_stretches(
+    source: Path | str,
+    *,
+    fps: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    most: int = MAX_STRETCHES,
+    length: int = STRETCH_FRAMES,
+    progress: Progress | None = None,
+) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
+    """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
+
+    Returns the first and one past the last frame of each stretch, and notes that say which were chosen.
+
+    Args:
+        source: As in `read_footage`.
+        fps: As in `read_footage`.
+        frames: First and one past the last frame, where the user knows better.
+        most: Number of stretches of a long source.
+        length: Frames of each of them.
+        progress: Called with the number of probes done and the total.
+    """
+    listed = _open(Path(source), fps)
+    count = len(listed.names)
+    if frames is not None:
+        begin, end, _ = slice(*frames).indices(count)
+        return [(begin, end)], ()
+    if count <= MAX_FRAMES:
+        return [(0, count)], ()
+    chosen = informative_stretches(listed.read, count, length, most, progress)
+    ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
+    return chosen, (
+        f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
+        "least blur; choose others with --frames.",
+    )
+
+
+def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, to look at."""
+    # Times do not matter here, so that any rate will do for a folder without time stamps.
+    yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
+
+
+def _open(path: Path, fps: float | None) -> _Source:
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
+    if path.is_dir():
+        return ImageFolder(path, fps)
+    if suffix in _STILL_SUFFIXES:
+        raise InputError(f"{path.name} is a still photo; expected a video file or a folder of consecutive frames.")
+    if suffix not in VIDEO_SUFFIXES:
+        raise InputError(
+            f"{path.name} has the unknown extension '{suffix}'; expected a video ({', '.join(sorted(VIDEO_SUFFIXES))}) "
+            "or a folder of images."
+        )
+    return Video(path, fps)
+
+
+def _check_count(path: Path, count: int, verb: str) -> None:
+    if count < MIN_FRAMES:
+        raise InputError(
+            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {MIN_FRAMES}. "
+            "Record a few seconds of video while moving the camera."
+        )
+
+
+def _read_all(
+    source: _Source, begin: int, end: int, path: Path, progress: Progress | None
+) -> tuple[GreyImages, IntArray]:
+    """The decodable frames of a range and their indices."""
+    images: GreyImages | None = None
+    numbers: list[int] = []
+    for index, image in source.read(np.arange(begin, end)):
+        if images is None:
+            _check_memory(path, (end - begin) * image.size)
+            images = np.empty((end - begin, *image.shape), np.uint8)
+        if image.shape != images.shape[1:]:
+            shape = images.shape
+            raise InputError(
+                f"{source.names[index]} in {path.name} is {image.shape[1]}x{image.shape[0]} pixels, but "
+                f"{source.names[numbers[0]]} is {shape[2]}x{shape[1]}; expected frames of one camera and one size."
+            )
+        images[len(numbers)] = image
+        numbers.append(index)
+        if progress is not None:
+            progress(len(numbers), end - begin)
+    if images is None:
+        raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
+    if len(numbers) < end - begin:
+        source.notes.append(f"{end - begin - len(numbers)} frames could not be decoded and were left out.")
+    return images[: len(numbers)], np.array(numbers, dtype=np.int64)
+
+
+def _check_memory(path: Path, size: int) -> None:
+    if hasattr(os, "sysconf") and size > 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise InputError(
+            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer with "
+            "--frames A:B."
+        )
+
+
+def _distinct(images: GreyImages) -> NDArray[np.bool_]:
+    """(n,) mask of frames that are not a repetition of the one before."""
+    difference = np.array([np.mean(cv2.absdiff(a[::3, ::3], b[::3, ::3])) for a, b in pairwise(images)])
+    # An encoder may store a repetition with small changes; the upper quartile is a difference that is real even
+    # where two of three frames are repetitions.
+    limit = _REPEAT_SHARE * np.percentile(difference, 75) if len(difference) else 0.0
+    return np.concatenate([[True], difference > limit])

@@ -1,0 +1,103 @@
+"""A folder of images as a source of frames, with times where the file names tell them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rssc.errors import InputError
+from rssc.footage.frame_times import MIN_FRAMES, at_rate
+from rssc.model.arrays import FloatArray, IntArray
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
+# Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
+_EPOCH_UNITS = ((18, 1e-9), (15, 1e-6), (12, 1e-3))
+# Intervals that a camera can have; numbers in file names that give others are not times.
+_PLAUSIBLE_INTERVAL_S = (1e-3, 2.0)
+
+
+class ImageFolder:
+    """A folder of images in natural order of their names."""
+
+    def __init__(self, path: Path, fps: float | None) -> None:
+        # Names that begin with a dot are no pictures but what some systems keep beside them.
+        images = [f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and not f.name.startswith(".")]
+        self._files = sorted(images, key=_natural_key)
+        decimals = [_decimal(f) for f in images]
+        if all(decimals):
+            self._files = [f for _, f in sorted(zip(decimals, images, strict=True))]
+        self.names = tuple(f.name for f in self._files)
+        self.notes: list[str] = []
+        if not self._files:
+            raise InputError(
+                f"the folder {path.name} contains no images; expected files ending in "
+                f"{', '.join(sorted(IMAGE_SUFFIXES))}."
+            )
+        stamps = _times_in_names([f.stem for f in self._files])
+        counters = _counters_in_names([f.stem for f in self._files])
+        if fps is not None:
+            own = stamps if stamps is not None else counters
+            self.times_s = np.arange(len(self._files)) / fps if own is None else at_rate(own, fps)
+        elif stamps is not None:
+            self.times_s = stamps
+        elif len(self._files) >= MIN_FRAMES:
+            raise InputError(
+                f"the file names in {path.name} ({self.names[0]}, ...) are not time stamps; pass --fps with the "
+                "frame rate of the camera."
+            )
+        else:
+            self.times_s = np.arange(len(self._files), dtype=np.float64)
+        as_stored = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+        turned = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE)
+        if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
+            self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
+
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
+        for index in indices:
+            image = cv2.imread(str(self._files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
+            if image is not None:
+                yield int(index), np.asarray(image[..., ::-1] if colour else image, np.uint8)
+
+
+def _natural_key(file: Path) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", file.stem) if part]
+
+
+def _decimal(file: Path) -> tuple[str, float] | None:
+    """What is before the last number of a name, and the number; None where it has no decimals."""
+    found = re.fullmatch(r"(.*?)(\d+\.\d+)\D*", file.stem)
+    return (found[1], float(found[2])) if found else None
+
+
+def _times_in_names(stems: list[str]) -> FloatArray | None:
+    """Seconds since the first file, where the last number of every name is a time stamp; None otherwise."""
+    numbers = [re.findall(r"\d+(?:\.\d+)?", stem) for stem in stems]
+    if len(stems) < 2 or not all(numbers):
+        return None
+    texts = [found[-1] for found in numbers]
+    if all("." in text for text in texts):
+        times = np.array([float(text) for text in texts])
+    else:
+        digits = min(len(text) for text in texts)
+        unit = next((unit for least, unit in _EPOCH_UNITS if digits >= least), None)
+        if unit is None or any("." in text or text.startswith("0") for text in texts):
+            return None
+        first = int(texts[0])
+        times = np.array([int(text) - first for text in texts]) * unit
+    intervals = np.diff(times)
+    shortest, longest = _PLAUSIBLE_INTERVAL_S
+    plausible = np.all(intervals > 0) and shortest <= np.median(intervals) <= longest
+    return times - times[0] if plausible else None
+
+
+def _counters_in_names(stems: list[str]) -> FloatArray | None:
+    """The last whole number of every name where it increases; None otherwise."""
+    numbers = [re.findall(r"\d+", stem) for stem in stems]
+    if len(stems) < 2 or not all(numbers):
+        return None
+    counters = np.array([int(found[-1]) for found in numbers], dtype=np.float64)
+    return counters if np.all(np.diff(counters) > 0) else None

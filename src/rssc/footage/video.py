@@ -1,0 +1,129 @@
+"""A video file as a source of frames."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.error import FFmpegError
+from numpy.typing import NDArray
+
+from rssc.errors import InputError
+from rssc.footage.frame_times import at_rate, on_grid
+from rssc.model.arrays import IntArray
+
+VIDEO_SUFFIXES = frozenset(
+    {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
+    | {".insv", ".lrv", ".360", ".mjpeg", ".mjpg", ".h264", ".264", ".h265", ".265", ".hevc", ".ogv", ".mxf"}
+)
+_RAW_FORMATS = ("h264", "hevc", "mjpeg", "m4v", "obu", "ivf")
+
+
+class Video:
+    """A video file. Packets are listed without decoding; frames are found again by their time stamps."""
+
+    def __init__(self, path: Path, fps: float | None) -> None:
+        self._path = path
+        self.notes: list[str] = []
+        stamps, keys = [], []
+        try:
+            with _container(path) as container:
+                if not container.streams.video:
+                    raise InputError(f"{path.name} has no video stream; expected a video.")
+                stream = container.streams.video[0]
+                tick = float(stream.time_base or 0)
+                # Of a stream without a container FFmpeg says 25 frames per second, whatever it was.
+                counted = container.format.name in _RAW_FORMATS
+                for packet in container.demux(stream):
+                    if packet.size and not packet.is_discard:
+                        stamps.append(packet.pts)
+                        keys.append(packet.is_keyframe)
+        except FFmpegError as error:
+            raise InputError(
+                f"{path.name} is not a readable video ({error.strerror}); the file is damaged or incomplete. "
+                "Copy it again from the camera."
+            ) from error
+        # Raw streams have no time stamps: their frames are counted from the start.
+        counted = counted or None in stamps or not tick
+        self._stamps = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        if self._stamps is None:
+            if fps is None:
+                raise InputError(f"{path.name} has no time stamps; pass --fps with its frame rate.")
+            self.times_s = np.arange(len(stamps)) / fps
+        elif len(self._stamps) > 1:
+            self._key_stamps = np.unique(np.array(stamps, dtype=np.int64)[np.array(keys, dtype=bool)])
+            times = self._stamps.astype(np.float64) * tick
+            self.times_s = at_rate(times, fps) if fps else on_grid(times, 1.01 * tick)
+        else:
+            self.times_s = np.zeros(len(self._stamps))
+        self.names = tuple(f"frame_{i:06d}" for i in range(len(self.times_s)))
+        self._note_metadata()
+
+    def _note_metadata(self) -> None:
+        for _, frame in self.decode(0, 0):
+            if frame.rotation:
+                self.notes.append(
+                    f"rotation metadata of {frame.rotation % 360} degrees was not applied: rows stay sensor rows."
+                )
+            if frame.interlaced_frame:
+                self.notes.append(
+                    "the video says that it is interlaced: if odd and even rows show different moments, record in a "
+                    "progressive mode (p, not i) instead."
+                )
+            break
+
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        position = 0
+        while position < len(indices):
+            run_end = position + 1
+            while run_end < len(indices) and not self._worth_a_seek(indices[run_end - 1], indices[run_end]):
+                run_end += 1
+            wanted = indices[position:run_end]
+            found = 0
+            for index, frame in self.decode(int(wanted[0]), int(wanted[-1])):
+                while found < len(wanted) and wanted[found] < index:
+                    found += 1
+                if found < len(wanted) and wanted[found] == index:
+                    yield index, np.asarray(frame.to_ndarray(format="rgb24" if colour else "gray"), np.uint8)
+                    found += 1
+            position = run_end
+
+    def _worth_a_seek(self, here: int, there: int) -> bool:
+        """Whether a key frame lies between two frames, so that decoding may skip some."""
+        if self._stamps is None or there - here < 2:
+            return False
+        after = np.searchsorted(self._key_stamps, self._stamps[here], side="right")
+        return after < len(self._key_stamps) and self._key_stamps[after] <= self._stamps[there]
+
+    def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
+        """Yields (index, frame) of the decodable frames from `first` to `last`."""
+        with _container(self._path) as container:
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            if self._stamps is not None and first > 0:
+                container.seek(int(self._stamps[first]), stream=stream, backward=True)
+            counter = -1
+            for packet in container.demux(stream):
+                try:
+                    decoded = packet.decode()
+                except FFmpegError:
+                    continue
+                for frame in decoded:
+                    counter += 1
+                    index = counter
+                    if self._stamps is not None:
+                        if frame.pts is None:
+                            continue
+                        index = int(np.searchsorted(self._stamps, frame.pts))
+                        if index < len(self._stamps) and self._stamps[index] != frame.pts:
+                            continue
+                    if index > last:
+                        return
+                    if index >= first and not frame.is_corrupt:
+                        yield index, frame
+
+
+def _container(path: Path) -> Any:
+    # Absolute: FFmpeg takes what is before the colon of `12:30:05.mp4` for a protocol.
+    return av.open(str(path.absolute()))

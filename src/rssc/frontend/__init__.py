@@ -1,1 +1,0 @@
-"""From footage to tracks and a first reconstruction."""

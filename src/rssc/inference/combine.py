@@ -1,0 +1,58 @@
+"""Several estimates of one camera become one: each counts by its information, and they must agree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, chdtri
+
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import Covariance
+
+_SIGNIFICANT = 0.95
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The common estimate."""
+
+    values: FloatArray
+    """(k,)"""
+    covariance: Covariance
+    """With what the estimates disagree in beyond their own uncertainty."""
+    between: FloatArray
+    """(k,) standard deviation of that disagreement in the mean."""
+    consistency: FloatArray
+    """(k,) probability that the estimates differ at least this much by chance."""
+
+
+def combine(values: Sequence[FloatArray], covariances: Sequence[Covariance]) -> Combination:
+    """Combines estimates of the same parameters."""
+    names = covariances[0].parameters
+    informations = [np.linalg.inv(covariance.matrix) for covariance in covariances]
+    common = np.linalg.inv(sum(informations))
+    mean = common @ sum(information @ value for information, value in zip(informations, values, strict=True))
+    sigmas = np.sqrt(np.diag(common))
+    variances = np.array([np.diag(covariance.matrix) for covariance in covariances])
+    excess, consistency = excess_scatter(np.array(values), variances)
+    between = sigmas * excess
+    matrix = 0.5 * (common + common.T) + np.diag(between**2)
+    return Combination(mean, Covariance(names, matrix), between, consistency)
+
+
+def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Whether (n, k) estimates scatter more than their variances explain.
+
+    Returns:
+        (k,) the standard deviation to add to that of the mean, in units of it; 0 where the scatter may be chance.
+        (k,) probability of a scatter at least as large by chance.
+    """
+    freedom = len(values) - 1
+    if freedom < 1:
+        return np.zeros(values.shape[1]), np.ones(values.shape[1])
+    weights = 1.0 / np.maximum(variances, 1e-300)
+    mean = (weights * values).sum(axis=0) / weights.sum(axis=0)
+    scatter = (weights * (values - mean) ** 2).sum(axis=0)
+    # The ratio of Birge: if everything had been underestimated alike.
+    excess = np.where(scatter > chdtri(freedom, 1 - _SIGNIFICANT), scatter / freedom - 1.0, 0.0)
+    return np.sqrt(excess), chdtrc(freedom, scatter)

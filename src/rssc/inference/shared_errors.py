@@ -1,0 +1,127 @@
+"""How errors that observations share spread into lens and readout.
+
+The inverse of the information is the covariance if every observation errs by itself. They do not: observations of one
+track share the reference patch, tracks that begin side by side share a surface and the blocks in which a video is
+compressed, and observations of one moment share what the spline cannot follow. All show in the scores (see
+`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their
+summed scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber
+1967; two groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.kernels.bundle.residuals import GLOBAL_COUNT
+from rssc.kernels.bundle.scores import spline_scores
+from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.covariance import Covariance
+from rssc.model.scene import Scene
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, with_serial_blas
+from rssc.solver.bundle import Adjustment
+from rssc.solver.noise import influence_of
+from rssc.solver.options import LOSSES
+from rssc.solver.problem import build_problem
+from rssc.solver.schur import PoseSolver, Reducer, SingularError, global_information
+
+MOMENT_FRAMES = 3.0
+"""Length of a moment in frames: longer than what a spline's misfit is correlated over."""
+PLACE_SHARE = 1 / 12
+"""Side of a place, where tracks begin, as a share of the image's larger side."""
+PLACE_FRAMES = 10.0
+"""Tracks of one place begin within so many frames."""
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Information on the estimated globals, and what each observation contributes to their estimate."""
+
+    parameters: tuple[str, ...]
+    information: FloatArray
+    """(k, k) of the weighted residuals, in units of 1 / sigma^2 with the sigmas of the tracks, priors included."""
+    scores: FloatArray
+    """(m, k)"""
+
+
+@with_serial_blas
+def measure_influence(adjustment: Adjustment) -> Influence | None:
+    """Influence of every observation of a te adjustment; None where the problem is singular."""
+    problem = build_problem(adjustment.scene, adjustment.options)
+    loss = (LOSSES[adjustment.options.loss], adjustment.loss_scale)
+    reducer = Reducer(problem, *loss, adjustment.options.sparse, adjustment.options.motion_prior)
+    free = np.flatnonzero(problem.free_globals)
+    try:
+        linear = reducer.linearise(problem.start, 0.0)
+        information = global_information(problem, linear)
+        answers = np.zeros((len(linear.reduced.rhs_pose), GLOBAL_COUNT))
+        if problem.free_poses:
+            answers[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
+    except SingularError:
+        return None
+    scores = np.zeros((len(problem.spline.weights), GLOBAL_COUNT))
+
+    def task(_: int, begin: int, end: int) -> None:
+        spline_scores(
+            problem.start, problem.spline, linear.support, linear.elimination, answers, *loss, begin, end, scores
+        )
+
+    run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
+    names = tuple(
+        name
+        for name, index in zip(problem.parameter_names, problem.parameter_indices, strict=True)
+        if problem.free_globals[index]
+    )
+    return Influence(names, information, scores[:, free])
+
+
+def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
+    """Covariance with errors that are shared within places and within moments; None where the problem is singular."""
+    influence = measure_influence(adjustment)
+    if influence is None:
+        return None
+    tracks, scene = adjustment.scene.tracks, adjustment.scene
+    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / MOMENT_FRAMES).astype(np.int64)
+    inverse = np.linalg.inv(influence.information) / curvature_share(adjustment)
+    # Residuals are smaller than errors, because points and poses were fitted to them.
+    estimated = 3 * tracks.point_count + 6 * (len(scene.trajectory.control_poses) if scene.trajectory else 0)
+    share = 2 * len(tracks) / max(2 * len(tracks) - estimated, 1)
+    by_observation = influence.scores.T @ influence.scores
+    by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
+    by_moment = _outer_sum(influence.scores, moments - moments.min())
+    total = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
+    single = share * inverse @ by_observation @ inverse
+    # Groups are few, and their sums may cancel by chance where the estimate follows the noise: never below single
+    # observations.
+    low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
+    return Covariance(influence.parameters, total * np.outer(low, low))
+
+
+def _places(scene: Scene) -> IntArray:
+    """(p,) group of each track: where in the image and when it begins."""
+    tracks = scene.tracks
+    first = tracks.offsets[:-1]
+    side = PLACE_SHARE * max(scene.camera.width, scene.camera.height)
+    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // PLACE_FRAMES]).astype(np.int64)
+    return np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+
+
+def curvature_share(adjustment: Adjustment) -> float:
+    """Curvature of the robust cost over that of its weighted squares, which the information is made of."""
+    tracks = adjustment.scene.tracks
+    lengths = np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas
+    weights, slopes = influence_of(adjustment.options.loss, adjustment.loss_scale, lengths)
+    return float(slopes.mean() / weights.mean())
+
+
+def _outer_sum(scores: FloatArray, groups: IntArray) -> FloatArray:
+    """Sum over groups of the outer product of their summed scores."""
+    sums = np.stack([np.bincount(groups, column) for column in scores.T], axis=1)
+    count = max(len(np.unique(groups)), 2)
+    return sums.T @ sums * count / (count - 1)
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    """The nearest matrix without negative eigenvalues, in units in which the diagonal is one."""
+    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)

@@ -1,0 +1,45 @@
+"""Windows of a clip, each estimated by itself: what they disagree in is not explained by noise."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from rssc.errors import RsscError
+from rssc.inference.shared_errors import shared_error_covariance
+from rssc.model.covariance import Covariance
+from rssc.solver.bundle import Adjustment, adjust
+
+WINDOW_FRAMES = 24
+"""Least length of a window."""
+MAX_WINDOWS = 5
+
+
+@dataclass(frozen=True)
+class Window:
+    """The frames first .. last - 1 of a scene, and what they say alone."""
+
+    first: int
+    last: int
+    adjustment: Adjustment
+    covariance: Covariance
+
+
+def estimate_windows(adjustment: Adjustment) -> tuple[Window, ...]:
+    """Splits the frames of a te adjustment and estimates each part by itself; none where there are too few."""
+    frame_count = adjustment.scene.tracks.frame_count
+    count = min(frame_count // WINDOW_FRAMES, MAX_WINDOWS)
+    if count < 2:
+        return ()
+    bounds = [round(i * frame_count / count) for i in range(count + 1)]
+    found = (_estimate_window(adjustment, first, last) for first, last in pairwise(bounds))
+    return tuple(window for window in found if window is not None)
+
+
+def _estimate_window(adjustment: Adjustment, first: int, last: int) -> Window | None:
+    options = replace(adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=40, covariance=False)
+    settings = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    try:
+        alone = adjust(adjustment.scene.window(first, last), **settings)
+    except RsscError:
+        return None
+    covariance = shared_error_covariance(alone)
+    return None if covariance is None else Window(first, last, alone, covariance)

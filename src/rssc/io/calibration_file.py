@@ -1,0 +1,141 @@
+"""calibration.json.
+
+`CalibrationFile` describes it; `calibration.schema.json` beside this module is its published schema. The stretches of a
+calibration lie beside it in an npz file, whose name and SHA-256 the JSON file states: a file that is not
+the one it was saved with is not read.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
+
+from rssc.io.camera_file import CameraFile, JsonFile, camera_document, invalid, read_document
+from rssc.io.files import write_bytes, write_text
+from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
+from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
+from rssc.model.stretch import Stretch
+
+STRETCHES_NAME = "stretches.npz"
+
+
+class SigmaFile(JsonFile):
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: list[float]
+    readout_ratio: float
+
+
+class CovarianceFile(JsonFile):
+    parameters: list[str]
+    matrix: list[list[float]]
+
+
+class StretchesFile(JsonFile):
+    file: str = Field(description="name of the npz file beside this one")
+    sha256: str = Field(description="of that file")
+
+
+class HeaderFile(JsonFile):
+    format: Literal["rssc-calibration"]
+    version: Literal[1]
+
+
+class CalibrationFile(CameraFile, HeaderFile):
+    """calibration.json. Lengths are pixels, pixel centres at integers."""
+
+    sigma: SigmaFile
+    covariance: CovarianceFile
+    status: Status
+    reasons: list[str]
+    method: str
+    knot_spacing_frames: float
+    statistics: dict[str, Any]
+    notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
+    uncertainty: dict[str, Any] = Field(default={}, description="what the error bars are made of")
+    stretches: StretchesFile | None = Field(default=None, description="trajectory, points and tracks")
+
+
+_STATISTICS = TypeAdapter(Statistics)
+_ERROR_BUDGET = TypeAdapter(ErrorBudget)
+
+
+def write_calibration(calibration: Calibration, path: Path) -> None:
+    """Writes the stretches first and, when they are complete, the JSON file that states their fingerprint."""
+    document = calibration_document(calibration)
+    if calibration.stretches:
+        data = stretches_bytes(calibration.stretches)
+        name = STRETCHES_NAME if path.stem == "calibration" else f"{path.stem}.{STRETCHES_NAME}"
+        document["stretches"] = {"file": name, "sha256": fingerprint(data)}
+        write_bytes(path.with_name(name), data)
+    write_text(path, CalibrationFile.model_validate(document).model_dump_json(indent=1, exclude_unset=True) + "\n")
+
+
+def calibration_document(calibration: Calibration) -> dict[str, Any]:
+    """The contents of calibration.json, without its stretches."""
+    lens = calibration.camera.lens
+    sigma = {name: calibration.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
+    return {
+        "format": "rssc-calibration",
+        "version": 1,
+        **camera_document(calibration.camera, calibration.frame_interval_s),
+        "sigma": {
+            **{name: sigma[name] for name in ("fx", "fy", "cx", "cy", "readout_ratio")},
+            "distortion": [sigma[name] for name in lens.coefficient_names],
+        },
+        "covariance": {"parameters": list(calibration.parameters), "matrix": calibration.covariance.tolist()},
+        "status": calibration.status,
+        "reasons": list(calibration.reasons),
+        "method": calibration.method,
+        "knot_spacing_frames": calibration.knot_spacing,
+        "statistics": asdict(calibration.statistics),
+        "notes": list(calibration.notes),
+        "uncertainty": asdict(calibration.uncertainty),
+    }
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Reads a calibration.json and the stretches that were saved with it."""
+    what = "a calibration of ours"
+    document = read_document(path, CalibrationFile, what)
+    try:
+        statistics = _STATISTICS.validate_python(document.statistics)
+        budget = _ERROR_BUDGET.validate_python(_with_infinity(document.uncertainty))
+    except ValidationError as error:
+        raise invalid(path, what, error) from error
+    return Calibration(
+        camera=document.camera,
+        frame_interval_s=document.shutter.frame_interval_s,
+        parameters=tuple(document.covariance.parameters),
+        covariance=np.array(document.covariance.matrix, dtype=float),
+        status=document.status,
+        reasons=tuple(document.reasons),
+        method=document.method,
+        knot_spacing=document.knot_spacing_frames,
+        statistics=statistics,
+        notes=tuple(document.notes),
+        uncertainty=budget,
+        stretches=() if document.stretches is None else _saved_stretches(path, document.stretches),
+    )
+
+
+def _with_infinity(value: Any) -> Any:
+    """JSON has no infinity: a standard deviation without end was written as null."""
+    if isinstance(value, dict):
+        return {name: _with_infinity(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_with_infinity(one) for one in value]
+    return np.inf if value is None else value
+
+
+def _saved_stretches(path: Path, saved: StretchesFile) -> tuple[Stretch, ...]:
+    # Only beside the file: a name with folders in it is not followed.
+    beside = path.with_name(Path(saved.file).name)
+    if not beside.is_file():
+        return ()
+    # Another calibration's, or changed since: as good as absent.
+    return read_stretches(beside) if fingerprint(beside.read_bytes()) == saved.sha256 else ()

@@ -1,0 +1,127 @@
+"""The camera as JSON: the blocks that calibration.json, truth.json and stretches.npz share."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rssc.errors import InputError
+from rssc.model.camera import Camera, Shutter
+from rssc.model.lens import LENS_MODELS, Lens
+
+
+class JsonFile(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+Document = TypeVar("Document", bound=JsonFile)
+
+
+class ImageFile(JsonFile):
+    width: int = Field(gt=0)
+    height: int = Field(gt=0)
+
+
+class LensFile(JsonFile):
+    model: str = Field(json_schema_extra={"enum": list(LENS_MODELS)})
+    fx: float = Field(gt=0)
+    fy: float = Field(gt=0)
+    cx: float
+    cy: float
+    distortion: list[float]
+
+    @field_validator("model")
+    @classmethod
+    def _known(cls, model: str) -> str:
+        if model not in LENS_MODELS:
+            raise ValueError(f"{model!r} is not one of {', '.join(LENS_MODELS)}")
+        return model
+
+    @staticmethod
+    def of(lens: Lens) -> "LensFile":
+        """The block of a lens."""
+        return LensFile(
+            model=lens.model, fx=lens.fx, fy=lens.fy, cx=lens.cx, cy=lens.cy, distortion=list(lens.distortion)
+        )
+
+    @property
+    def lens(self) -> Lens:
+        return Lens(self.model, self.fx, self.fy, self.cx, self.cy, tuple(self.distortion))
+
+
+class ShutterFile(JsonFile):
+    readout_ratio: float = Field(ge=-2, le=2, description="readout time over frame interval; negative is backwards")
+    readout_time_s: float = Field(ge=0, description="one past the last row after the first")
+    line_delay_s: float = Field(ge=0)
+    frame_interval_s: float = Field(gt=0)
+    direction: Literal["top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left"]
+
+
+class TruthFile(JsonFile):
+    """truth.json: a camera. Lengths are pixels, pixel centres at integers."""
+
+    image: ImageFile
+    lens: LensFile
+    shutter: ShutterFile
+
+    @property
+    def camera(self) -> Camera:
+        """The camera that the blocks describe."""
+        shutter = Shutter(self.shutter.readout_ratio, "rows" if "top" in self.shutter.direction else "columns")
+        return Camera(self.image.width, self.image.height, self.lens.lens, shutter)
+
+
+class CameraFile(TruthFile):
+    """A camera whose images may have been undistorted."""
+
+    undistorted_from: LensFile | None = Field(default=None, description="the sensor's lens, of undistorted images")
+
+    @property
+    def camera(self) -> Camera:
+        sensor = self.undistorted_from
+        return replace(super().camera, undistorted_from=None if sensor is None else sensor.lens)
+
+
+def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, Any]:
+    """`image`, `lens` and `shutter` of calibration.json and truth.json, and `undistorted_from` where there is one."""
+    shutter, sensor = camera.shutter, camera.undistorted_from
+    readout_time_s = abs(shutter.readout_ratio) * frame_interval_s
+    return {
+        "image": {"width": camera.width, "height": camera.height},
+        "lens": LensFile.of(camera.lens).model_dump(),
+        "shutter": {
+            "readout_ratio": shutter.readout_ratio,
+            "readout_time_s": readout_time_s,
+            "line_delay_s": readout_time_s / camera.line_count,
+            "frame_interval_s": frame_interval_s,
+            "direction": shutter.direction,
+        },
+        **({} if sensor is None else {"undistorted_from": LensFile.of(sensor).model_dump()}),
+    }
+
+
+def read_document(path: Path, schema: type[Document], what: str) -> Document:
+    """Reads and checks a JSON file of ours; `what` names it in the error."""
+    try:
+        return schema.model_validate(json.loads(path.read_text()))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not JSON: {error}.") from error
+    except ValidationError as error:
+        raise invalid(path, what, error) from error
+
+
+def read_truth(path: Path) -> tuple[Camera, float]:
+    """Camera and frame interval in seconds of a truth.json, or of a calibration.json that serves as one."""
+    document = read_document(path, TruthFile, "a truth with image, lens and shutter")
+    return document.camera, document.shutter.frame_interval_s
+
+
+def invalid(path: Path, what: str, error: ValidationError) -> InputError:
+    """The error for a file whose contents are not what they should be."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return InputError(f"{path} is not {what}: {where}: {first['msg']}.")

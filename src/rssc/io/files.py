@@ -1,0 +1,35 @@
+"""Output files that are complete or absent: written under another name, then renamed."""
+
+import os
+from pathlib import Path
+
+from rssc.errors import InputError
+
+
+def make_folder(folder: Path | str) -> Path:
+    """Makes an output folder, before any work is done for it."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror}; choose another one.") from error
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write to {folder}: permission denied; choose another folder.")
+    return folder
+
+
+def partial_name(path: Path) -> Path:
+    """Where a file is written before it is renamed."""
+    return path.with_name(path.name + ".part")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a file that appears under its name only when it is complete."""
+    partial = partial_name(path)
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` for UTF-8 text."""
+    write_bytes(path, text.encode())

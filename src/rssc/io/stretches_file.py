@@ -1,0 +1,83 @@
+"""stretches.npz: what calibration.json has no room for (the spline, the points and the tracks).
+
+With it a calibration can be rectified with, exported and reported later.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.io.camera_file import CameraFile, camera_document
+from rssc.model.scene import Scene
+from rssc.model.stretch import Stretch
+from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+
+
+def fingerprint(data: bytes) -> str:
+    """SHA-256 of a file's contents."""
+    return sha256(data).hexdigest()
+
+
+def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
+    """The contents of stretches.npz."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for i, stretch in enumerate(stretches):
+        scene, trajectory = stretch.scene, stretch.scene.trajectory
+        fields = {
+            "camera": np.array(json.dumps(camera_document(scene.camera, 1.0))),
+            "frames": scene.tracks.frames,
+            "track_points": scene.tracks.points,
+            "pixels": scene.tracks.pixels,
+            "sigmas": scene.tracks.sigmas,
+            "points": scene.points,
+            "cam_from_world": scene.cam_from_world,
+            "frame_times": scene.frame_times,
+            "times_s": stretch.times_s,
+            "frame_numbers": stretch.frame_numbers,
+            "names": np.array(stretch.names),
+            "source": np.array(stretch.source),
+        }
+        if trajectory is not None:
+            fields["control_poses"] = trajectory.control_poses
+            fields["knots"] = np.array([trajectory.start, trajectory.knot_spacing])
+        arrays |= {f"{i}/{name}": value for name, value in fields.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # pyright: ignore[reportArgumentType]
+    return buffer.getvalue()
+
+
+def read_stretches(path: Path) -> tuple[Stretch, ...]:
+    """Reads stretches.npz."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, np.ndarray[Any, Any]] = dict(file)
+        return tuple(_stretch(arrays, f"{i}/") for i in range(len({name.split("/")[0] for name in arrays})))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}.") from error
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not one of our stretches: {error}; calibrate again.") from error
+
+
+def _stretch(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> Stretch:
+    def get(name: str) -> np.ndarray[Any, Any]:
+        return arrays[prefix + name]
+
+    trajectory = None
+    if prefix + "control_poses" in arrays:
+        start, spacing = (float(value) for value in get("knots"))
+        trajectory = Trajectory(get("control_poses"), start, spacing)
+    tracks = Tracks(
+        len(get("frame_times")), len(get("points")), get("frames"), get("track_points"), get("pixels"), get("sigmas")
+    )
+    camera = CameraFile.model_validate_json(str(get("camera"))).camera
+    scene = Scene(camera, tracks, get("points"), get("cam_from_world"), get("frame_times"), trajectory)
+    names = tuple(str(name) for name in get("names"))
+    return Stretch(scene, get("times_s"), get("frame_numbers"), names, str(get("source")))

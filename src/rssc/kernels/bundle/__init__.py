@@ -1,0 +1,1 @@
+"""Bundle adjustment: residuals in batches, normal equations, cost and scores."""

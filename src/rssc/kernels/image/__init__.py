@@ -1,0 +1,1 @@
+"""Images: registration, saddle points, warps, ray casting and texture."""

@@ -1,0 +1,60 @@
+"""Similarity transforms between two worlds.
+
+A camera alone knows neither where the world's origin is nor how large the world is, so that reconstructions compare
+only up to a similarity (Umeyama, Least-squares estimation of transformation parameters between two point patterns,
+1991):
+
+    min over s, R, t of sum_i |s R x_i + t - y_i|^2
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.model.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """x -> scale rotation x + translation."""
+
+    scale: float
+    rotation: FloatArray
+    """(3, 3)"""
+    translation: FloatArray
+    """(3,)"""
+
+    def apply(self, points: FloatArray) -> FloatArray:
+        """(n, 3) transformed points."""
+        return self.scale * points @ self.rotation.T + self.translation
+
+    def apply_to_poses(self, cam_from_world: FloatArray) -> FloatArray:
+        """(n, 3, 4) poses in the transformed world, with the camera's unit scaled alike.
+
+        A pose [A | a] becomes [A R^T | s a - A R^T t], and so do the control poses of a spline.
+        """
+        turned = cam_from_world[:, :, :3] @ self.rotation.T
+        shift = self.scale * cam_from_world[:, :, 3] - turned @ self.translation
+        return np.concatenate((turned, shift[:, :, None]), axis=2)
+
+
+def fit_similarity(points: FloatArray, targets: FloatArray) -> Similarity:
+    """The similarity that brings (n, 3) points closest to (n, 3) targets.
+
+    Raises:
+        InputError: The points lie on a line, so that the rotation about it is open.
+    """
+    mean, target_mean = points.mean(axis=0), targets.mean(axis=0)
+    centred, target_centred = points - mean, targets - target_mean
+    u, values, vt = np.linalg.svd(target_centred.T @ centred / len(points))
+    if values[1] <= 1e-12 * max(values[0], 1e-300):
+        raise InputError(
+            f"the {len(points)} points lie on a line or in one place, so that no similarity can be found; give "
+            f"trajectories of a camera that moves about."
+        )
+    # A reflection is not a rotation: the least certain axis is turned round.
+    signs = np.array([1.0, 1.0, 1.0 if np.linalg.det(u) * np.linalg.det(vt) > 0 else -1.0])
+    rotation = (u * signs) @ vt
+    scale = float((values * signs).sum() / np.mean((centred**2).sum(axis=1)))
+    return Similarity(scale, rotation, target_mean - scale * rotation @ mean)

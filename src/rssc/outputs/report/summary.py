@@ -1,0 +1,103 @@
+"""The answer in words and rounded numbers, each with its 95 % interval."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.model.calibration import Calibration
+from rssc.model.camera import Camera
+from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
+from rssc.model.lens import LENS_MODELS
+
+VERDICTS = {
+    "ok": "This footage tells the camera. Use it.",
+    "weak": "Use it with care: some of it is not well known.",
+    "degenerate": "This footage cannot tell the camera. Do not use these numbers.",
+}
+LENS_WORDS = {
+    "pinhole": "no distortion",
+    "radial": "radial distortion, OpenCV's k1 k2",
+    "opencv": "radial and tangential distortion, OpenCV's k1 k2 p1 p2",
+    "fisheye": "fisheye, OpenCV's k1 to k4",
+}
+
+PART_WORDS = {
+    "noise": "noise",
+    "shared": "shared errors",
+    "knots": "smoothness",
+    "lens": "lens model",
+    "windows": "windows",
+    "rest": "measured rest",
+    "stretches": "stretches",
+}
+"""What the parts of the uncertainty are called; others keep their names."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One line of the answer."""
+
+    label: str
+    value: str
+    interval: str
+    unit: str = ""
+
+
+def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
+    """Readout first, then the lens."""
+    camera, lens = calibration.camera, calibration.camera.lens
+    sigma = calibration.sigma("readout_ratio")
+    interval_ms = 1e3 * calibration.frame_interval_s
+    lines = camera.line_count
+    line = "row" if camera.shutter.axis == "rows" else "column"
+    ratio = camera.shutter.readout_ratio
+    rows = [
+        _quantity("Readout time", abs(ratio) * interval_ms, sigma * interval_ms, "ms"),
+        _quantity("Readout ratio", ratio, sigma, "of a frame"),
+        _quantity("Line delay", abs(ratio) * interval_ms * 1e3 / lines, sigma * interval_ms * 1e3 / lines,
+                  f"µs per {line}"),
+    ]  # fmt: skip
+    labels = {"fx": "Focal length fx", "fy": "Focal length fy", "cx": "Principal point cx", "cy": "Principal point cy"}
+    for name, value in zip(lens.parameter_names, lens.parameters, strict=False):
+        unit = "px" if name in labels else ""
+        rows.append(_quantity(labels.get(name, f"Distortion {name}"), value, calibration.sigma(name), unit))
+    return tuple(rows)
+
+
+def _quantity(label: str, value: float, sigma: float, unit: str) -> Quantity:
+    if sigma == 0.0:
+        return Quantity(label, number(value, 1e-4 * max(abs(value), 1.0)), "assumed, not estimated", unit)
+    if sigma >= UNKNOWN_SIGMA:
+        return Quantity(label, number(value, 0.1 * max(abs(value), 1e-3)), "cannot be told", unit)
+    half = SIGMAS_95 * sigma
+    # Where it is hardly known, the value still shows its first two digits.
+    shown = number(value, min(half, max(abs(value), 1e-6)))
+    return Quantity(label, shown, f"{number(value - half, half)} to {number(value + half, half)}", unit)
+
+
+def half_width(sigma: float | None) -> str:
+    """Half of a 95 % interval in two digits; a dash for nothing."""
+    if not sigma:
+        return "\N{EN DASH}"
+    return "unknown" if sigma >= UNKNOWN_SIGMA else number(SIGMAS_95 * sigma, SIGMAS_95 * sigma)
+
+
+def number(value: float, uncertainty: float) -> str:
+    """A number with as many decimals as its uncertainty has to two digits, and a real minus sign."""
+    decimals = int(np.clip(1 - np.floor(np.log10(max(uncertainty, 1e-12))), 0, 9))
+    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def field_of_view(camera: Camera) -> tuple[float, float]:
+    """Horizontal and vertical angle of view through the image's middle in degrees; NaN where the lens has no rays."""
+    right, bottom = camera.width - 0.5, camera.height - 0.5
+    middle = (camera.width - 1) / 2, (camera.height - 1) / 2
+    rays = camera.lens.unproject([[-0.5, middle[1]], [right, middle[1]], [middle[0], -0.5], [middle[0], bottom]])
+    angles = np.degrees(np.arctan2(np.linalg.norm(np.cross(rays[::2], rays[1::2]), axis=1),
+                                   (rays[::2] * rays[1::2]).sum(axis=1)))  # fmt: skip
+    return float(angles[0]), float(angles[1])
+
+
+def unknown_lens_parameters(calibration: Calibration) -> list[str]:
+    names = ("fx", "fy", "cx", "cy", *LENS_MODELS[calibration.camera.lens.model])
+    return [name for name in names if calibration.sigma(name) >= UNKNOWN_SIGMA]

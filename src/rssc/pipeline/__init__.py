@@ -1,0 +1,1 @@
+"""The whole flow: `calibrate` on one page, and what it is made of."""

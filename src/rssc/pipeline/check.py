@@ -1,0 +1,118 @@
+"""A quick look at footage: will it do, and what to record instead.
+
+Forty frames of the most informative stretch, at half size where they are large, tracked and solved roughly.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from rssc.errors import NotCalibratableError
+from rssc.inference.estimate import restart, robust_adjust, spread_tracks
+from rssc.inference.shared_errors import shared_error_covariance
+from rssc.model.calibration import Status
+from rssc.model.camera import Camera
+from rssc.model.tracks import Tracks
+from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
+from rssc.pipeline.stretch import CalibrateOptions, starts
+from rssc.pipeline.verdict import advice, uncertain_parameters
+from rssc.runtime.progress import Progress, Stages
+from rssc.solver.bundle import Adjustment
+
+CHECK_FRAMES = 40
+_LARGE_WIDTH = 1000
+_ROUGH = 3.0
+"""The final solve knows about so many times more than a rough one of forty frames."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a quick look says."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    camera: Camera | None = None
+    """A rough estimate, at the size of the frames."""
+    sigma: float = np.inf
+    """Rough standard deviation of the readout ratio."""
+    motion: MotionSummary | None = None
+
+
+def check(
+    source: Path | str,
+    *,
+    fps: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    progress: Progress = lambda stage, share: None,
+) -> Check:
+    """Says within seconds whether a clip will do.
+
+    Args:
+        source: A video file or a folder of images.
+        fps: Frames per second of a folder without time stamps.
+        frames: First frame and one past the last; the most informative ones where not given.
+        progress: Called with the name of the stage and the share of it that is done.
+    """
+    from rssc.footage.footage import choose_stretches, read_footage
+    from rssc.tracking.track import track
+
+    stage = Stages(progress)
+    with stage("reading") as report:
+        ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, progress=lambda a, b: report(a / b))
+        begin, end = ranges[0]
+        middle = (begin + end) // 2
+        few = (max(begin, middle - CHECK_FRAMES // 2), min(end, middle + CHECK_FRAMES // 2))
+        footage = read_footage(source, fps=fps, frames=few)
+    scale = 2 if footage.width > _LARGE_WIDTH else 1
+    if scale > 1:
+        footage = _halved(footage)
+    try:
+        with stage("tracking") as report:
+            tracks = track(footage.images, progress=lambda a, b: report(a / b))
+        solved, turned = _rough_solve(tracks, footage, stage)
+        covariance = shared_error_covariance(solved)
+    except NotCalibratableError as error:
+        return Check("degenerate", (str(error),))
+    motion = summarise_motion(solved.scene)
+    camera = _full_size(solved.scene.camera, scale)
+    if covariance is None:
+        return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
+    units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
+    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / _ROUGH**2)
+    lost, weak = uncertain_parameters(camera, expected)
+    if lost or weak or turned:
+        weak += advice([motion])
+    status: Status = "degenerate" if lost else "weak" if weak else "ok"
+    return Check(status, (*lost, *weak), camera, covariance.sigma("readout_ratio"), motion)
+
+
+def _rough_solve(tracks: Tracks, footage: Any, stage: Stages) -> tuple[Adjustment, bool]:
+    """Some of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
+    failure = None
+    for _, scene, fixed in starts(tracks, footage, None, CalibrateOptions(), stage):
+        try:
+            with stage("solving"):
+                return robust_adjust(restart(scene, spread_tracks(tracks)), fixed=fixed), bool(fixed)
+        except NotCalibratableError as error:
+            failure = failure or error
+    raise failure or NotCalibratableError("nothing explains how the tracks move.")
+
+
+def _halved(footage: Any) -> Any:
+    """Every second pixel of smoothed frames; the row fractions stay what they were."""
+    height, width = footage.height // 2, footage.width // 2
+    images = np.stack([cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in footage.images])
+    return replace(footage, images=images)
+
+
+def _full_size(camera: Camera, scale: int) -> Camera:
+    """Pixel centres are at integers, so that a pixel twice as wide begins half a pixel earlier."""
+    lens = camera.lens
+    shift = 0.5 * (scale - 1)
+    grown = replace(
+        lens, fx=scale * lens.fx, fy=scale * lens.fy, cx=scale * lens.cx + shift, cy=scale * lens.cy + shift
+    )
+    return replace(camera, width=scale * camera.width, height=scale * camera.height, lens=grown)

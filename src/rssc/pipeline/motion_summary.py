@@ -1,0 +1,93 @@
+"""What the camera did in a stretch, in a few numbers that say why a clip tells little and what to record instead."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray
+from rssc.model.poses import camera_centres
+from rssc.model.scene import Scene
+
+_STEPS_PER_FRAME = 4
+
+
+@dataclass(frozen=True)
+class MotionSummary:
+    """How a camera moved, seen from the solution of a stretch with a trajectory."""
+
+    image_motion: float
+    """Median motion of points from frame to frame, as a share of the image's width."""
+    across_motion: float
+    """The same across the readout lines alone (up and down for a sensor that is read row by row)."""
+    turn_deg: float
+    """How far the camera turned away from its mean direction, root mean square in degrees."""
+    parallax_deg: float
+    """Median over the points of the angle between their first and last line of sight."""
+    forward: float
+    """Share of the camera's path along its line of sight, 0 to 1."""
+    steadiness: float
+    """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
+    depth_spread: float
+    """How far the tenth of the points lies that is farthest off one plane, as a share of its distance."""
+    axis: str = "rows"
+    """What the sensor reads one after the other: rows or columns."""
+
+
+def summarise_motion(scene: Scene) -> MotionSummary:
+    """Summary of an adjusted scene."""
+    tracks, camera = scene.tracks, scene.camera
+    joined = (np.diff(tracks.points) == 0) & (np.diff(tracks.frames) == 1)
+    steps = np.diff(tracks.pixels, axis=0)[joined]
+    across = steps[:, 1] if camera.shutter.axis == "rows" else steps[:, 0]
+    if scene.trajectory is not None:
+        times = np.arange(scene.frame_times[0], scene.frame_times[-1], 1 / _STEPS_PER_FRAME)
+        poses = scene.trajectory.cam_from_world(times)
+        velocities = scene.trajectory.velocities(times)[:, :3]
+    else:
+        poses = scene.cam_from_world
+        velocities = np.zeros((1, 3))
+    axes = poses[:, 2, :3]
+    mean = axes.mean(axis=0) / max(np.linalg.norm(axes.mean(axis=0)), 1e-12)
+    turns = np.degrees(np.arccos(np.clip(axes @ mean, -1, 1)))
+    centres = camera_centres(poses)
+    path = np.diff(centres, axis=0)
+    length = max(float(np.linalg.norm(path, axis=1).sum()), 1e-300)
+    speed = max(float(np.sqrt((velocities**2).sum(axis=1).mean())), 1e-300)
+    return MotionSummary(
+        image_motion=float(np.median(np.linalg.norm(steps, axis=1))) / camera.width if len(steps) else 0.0,
+        across_motion=float(np.median(np.abs(across))) / camera.width if len(steps) else 0.0,
+        turn_deg=float(np.sqrt((turns**2).mean())),
+        parallax_deg=_parallax(scene),
+        forward=float(np.abs((path * axes[1:]).sum(axis=1)).sum()) / length,
+        steadiness=float(np.linalg.norm(velocities.mean(axis=0))) / speed,
+        depth_spread=_depth_spread(scene.points, centres.mean(axis=0)),
+        axis=camera.shutter.axis,
+    )
+
+
+def _parallax(scene: Scene) -> float:
+    tracks = scene.tracks
+    centres = camera_centres(scene.cam_from_world)
+    offsets = tracks.offsets
+    seen = tracks.lengths > 0
+    first = centres[tracks.frames[offsets[:-1][seen]]] - scene.points[seen]
+    last = centres[tracks.frames[offsets[1:][seen] - 1]] - scene.points[seen]
+    cosine = (first * last).sum(axis=1) / np.maximum(
+        np.linalg.norm(first, axis=1) * np.linalg.norm(last, axis=1), 1e-300
+    )
+    return float(np.degrees(np.median(np.arccos(np.clip(cosine, -1, 1)))))
+
+
+def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
+    """The plane is that of most of the near points: of outdoor footage often the ground, which is not the scene."""
+    distance = np.linalg.norm(points - centre, axis=1)
+    near = points[distance < 3 * np.median(distance)]
+    kept = near
+    normal = np.zeros(3)
+    for _ in range(5):
+        offset = kept.mean(axis=0)
+        normal = np.linalg.svd(kept - offset, full_matrices=False)[2][2]
+        away = np.abs((near - offset) @ normal)
+        kept = near[away <= max(np.percentile(away, 80), 1e-12)]
+    away = np.abs((points - kept.mean(axis=0)) @ normal)
+    return float(np.percentile(away / np.maximum(distance, 1e-300), 90))

@@ -1,0 +1,217 @@
+"""The whole flow with a calibration target: from a video of a board to a calibration in metres.
+
+read -> find the board -> place it (global shutter) -> estimate (rolling shutter, points held) -> check the board
+
+The same spline, solver and choices as without a target; only the points are known. Where they turn out not to be quite
+where the target has them, they are estimated, too, and the target gives scale and axes.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rssc.errors import InputError, NotCalibratableError
+from rssc.footage.footage import Footage, read_footage
+from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
+from rssc.inference.estimate import Estimate, estimate
+from rssc.io.lens_files import read_sensor_lens
+from rssc.kernels.spline import increments
+from rssc.model.calibration import Calibration, Statistics
+from rssc.model.camera import Camera, Shutter
+from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.scene import Scene
+from rssc.model.stretch import Stretch
+from rssc.model.target import AprilGrid, Target, read_target
+from rssc.model.tracks import Tracks
+from rssc.pipeline.result import cannot_tell
+from rssc.pipeline.stretch import CalibrateOptions
+from rssc.pipeline.verdict import judge_estimate
+from rssc.runtime.progress import Progress, Stages
+from rssc.solver.problem import readout_interval
+from rssc.solver.spline_fit import fit_trajectory
+from rssc.start.board import MIN_CORNERS, TargetStart, start_from_target
+from rssc.tracking.board_corners import detect_target
+
+_LOOSE = 30.0
+"""Changes of velocity that frames without a board may have, over those seen."""
+_WORSE_NOISE = 1.5
+_POOR_NOISE = 0.5  # pixels
+_WRONG_BOARD = 0.02  # of a tag or square
+_LOST_FOCAL = 0.01
+
+
+def calibrate_target(
+    source: Path | str,
+    target: Target | str,
+    *,
+    fps: float | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    lens: str = "auto",
+    undistorted_from: str | None = None,
+    progress: Progress = lambda stage, share: None,
+) -> Calibration:
+    """Calibrates the camera that filmed a calibration target.
+
+    Args:
+        source: A video file, or a folder of images.
+        target: The board, or how `rssc.model.target.read_target` names it.
+        fps: Frames per second, for a folder of images without time stamps in their names.
+        frames: First frame and one past the last.
+        lens: Lens model, or "auto" to choose by evidence.
+        undistorted_from: FILE[:CAM], what the images were undistorted with.
+        progress: Called with the name of the stage and the share of it that is done.
+    """
+    if lens != "auto" and lens not in LENS_MODELS:
+        raise InputError(f"lens is {lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+    board = read_target(target) if isinstance(target, str) else target
+    stage = Stages(progress)
+    with stage("reading") as report:
+        footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
+    sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
+    try:
+        return _solve_target(source, footage, board, lens, sensor, stage)
+    except NotCalibratableError as error:
+        size, interval = (footage.width, footage.height), footage.frame_interval_s
+        return cannot_tell(*size, interval, (str(error),), CalibrateOptions())
+
+
+def _solve_target(
+    source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
+) -> Calibration:
+    with stage("finding the board") as report:
+        tracks = detect_target(footage.images, board, lambda done, all_: report(done / all_))
+        if tracks is None:
+            raise NotCalibratableError(
+                f"no frame shows this {board.kind}; check its rows, columns and dictionary, and film it large, sharp "
+                f"and evenly lit."
+            )
+        footage, tracks = _where_seen(footage, tracks)
+    with stage("placing the board"):
+        start = start_from_target(tracks, board.points, footage.width, footage.height, lens)
+        scene, motion_prior = _start_scene(footage, tracks, board, start, sensor)
+    with stage("estimating") as report:
+        final = estimate(
+            scene, lens=lens, report=lambda _, share: report(share), fixed=("points",), motion_prior=motion_prior
+        )
+    with stage("checking the board"):
+        check = check_board(final.adjustment)
+        released = _released(final, check, motion_prior)
+    return _calibration(source, board, footage, released or final, check, released is not None, stage.seconds)
+
+
+def _released(held: Estimate, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Estimate | None:
+    """The estimate with free points, where these fit much better and are enough to tell the focal length."""
+    if check.held_noise < _WORSE_NOISE * check.free_noise:
+        return None
+    board = held.adjustment.scene
+    try:
+        free = estimate(board, rough=False, tried_lenses=held.lenses, motion_prior=motion_prior)
+    except NotCalibratableError:
+        return None
+    if not free.covariance.sigma("fx") < _LOST_FOCAL * free.adjustment.scene.camera.lens.fx:
+        return None
+    return replace(free, adjustment=replace(free.adjustment, scene=lay_on_board(free.adjustment.scene, board)))
+
+
+def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
+    """From the first frame that shows the board to the last."""
+    seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= MIN_CORNERS)
+    if len(seen) == 0:
+        return footage, tracks
+    first, last = int(seen[0]), int(seen[-1]) + 1
+    part = slice(first, last)
+    keep = (tracks.frames >= first) & (tracks.frames < last)
+    return (
+        replace(footage, images=footage.images[part], times_s=footage.times_s[part],
+                frame_numbers=footage.frame_numbers[part], names=footage.names[part]),
+        Tracks(last - first, tracks.point_count, tracks.frames[keep] - first, tracks.points[keep], tracks.pixels[keep]),
+    )  # fmt: skip
+
+
+def _start_scene(
+    footage: Footage, tracks: Tracks, target: Target, start: TargetStart, sensor: Lens | None
+) -> tuple[Scene, tuple[float, float] | None]:
+    """A spline through the poses of the frames that show the board, and what holds it in the others."""
+    camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
+    times = footage.frame_times
+    begin, end = readout_interval(times, 0.0)
+    trajectory = fit_trajectory(times[start.frames], start.cam_from_world, begin, end, 1.0)
+    scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
+    seen = np.unique(tracks.frames)
+    if np.diff(times[seen]).max() < 1.5:
+        return scene, None
+    # Between frames that show the board nothing else holds the spline; where they do, this is too weak to matter.
+    changes = np.diff(increments(trajectory.control_poses)[0], axis=0)
+    rotation, translation = (float(_LOOSE * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:]))
+    return scene, (max(rotation, 1e-6), max(translation, 1e-9))
+
+
+def _calibration(
+    source: Path | str,
+    target: Target,
+    footage: Footage,
+    final: Estimate,
+    check: BoardCheck,
+    released: bool,
+    seconds: dict[str, float],
+) -> Calibration:
+    adjustment = final.adjustment
+    scene = adjustment.scene
+    seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= MIN_CORNERS
+    status, reasons = judge_estimate(final, seen, board=True)
+    wrong = _wrong_with_board(target, check, released)
+    notes = [
+        f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; the world is its plane, in metres."
+    ]
+    if scene.camera.undistorted_from is not None:
+        notes.append("the lens is that of the undistorted images; the readout is that of the sensor's rows.")
+    if released:
+        notes.append(
+            f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from where the "
+            f"target has them, which gives only scale and axes."
+        )
+    return Calibration(
+        camera=scene.camera,
+        frame_interval_s=footage.frame_interval_s,
+        parameters=final.covariance.parameters,
+        covariance=final.covariance.finite().matrix,
+        status="weak" if wrong and status == "ok" else status,
+        reasons=(*reasons, *wrong),
+        method="te",
+        knot_spacing=float(adjustment.options.knot_spacing),
+        statistics=Statistics(
+            frames=len(footage),
+            points=scene.tracks.point_count,
+            observations=len(scene.tracks),
+            rms_px=adjustment.rms,
+            iterations=len(adjustment.summary.iterations),
+            cost_by_iteration=tuple(iteration.cost for iteration in adjustment.summary.iterations),
+            seconds={name: round(value, 3) for name, value in seconds.items()},
+        ),
+        notes=(*footage.notes, *notes),
+        stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
+    )
+
+
+def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:
+    """Reasons to doubt the board's description or pictures."""
+    side = target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0]
+    worse = check.held_noise > _WORSE_NOISE * check.free_noise
+    if worse and (check.shift > _WRONG_BOARD * side or not released):
+        return (f"the board is not as described: left free, its corners move by {1e3 * check.shift:.1f} mm"
+                f"{_guess(target, check)}; measure it again, and keep it flat",)  # fmt: skip
+    if check.held_noise > _POOR_NOISE:
+        return (f"corners scatter by {check.held_noise:.2f} pixels: film the board sharp and evenly lit",)
+    return ()
+
+
+def _guess(target: Target, check: BoardCheck) -> str:
+    """The spacing that the free corners of an AprilGrid have."""
+    if not isinstance(target, AprilGrid) or len(check.points) < len(target.points):
+        return ""
+    grid = check.points[:, :2].reshape(2 * target.rows, 2 * target.columns, 2)
+    steps = [np.linalg.norm(np.diff(grid, axis=axis), axis=2) for axis in (0, 1)]
+    tags = np.concatenate((steps[0][::2].ravel(), steps[1][:, ::2].ravel())).mean()
+    gaps = np.concatenate((steps[0][1::2].ravel(), steps[1][:, 1::2].ravel()))
+    return f" (as if tagSpacing were {gaps.mean() / tags:.3f}, not {target.spacing:g})" if len(gaps) else ""

@@ -1,0 +1,210 @@
+"""Whether to believe a calibration: ok, weak or degenerate, with reasons in plain words and what to record next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.inference.combine import Combination
+from rssc.inference.estimate import Estimate
+from rssc.model.calibration import Status
+from rssc.model.camera import Camera
+from rssc.model.covariance import SIGMAS_95, Covariance
+from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
+from rssc.pipeline.stretch import Solution
+from rssc.solver.noise import noise_level
+
+_READOUT_WEAK = 0.005
+_READOUT_LOST = 0.2
+_FOCAL_WEAK = 0.01
+_FOCAL_LOST = 0.1
+_CENTRE_WEAK = 0.02  # of the image's width
+_MIN_OBSERVATIONS_PER_FRAME = 60
+_UNLIKELY = 1e-3
+# What counts as hardly any, for the advice; see `MotionSummary`.
+_LITTLE_MOTION = 0.002
+_LITTLE_PARALLAX_DEG = 1.0
+_NO_PARALLAX_DEG = 0.5
+_FLAT = 0.02
+_FORWARD = 0.9
+_STEADY = 0.95
+# Residuals this many times the tracks' own uncertainty: the images do not follow any rolling-shutter camera.
+_POOR_FIT = 6.0
+_COHERENT = 5.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Status with its reasons, and what else a user should know."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    weak_direction: str
+
+
+def judge(
+    solutions: Sequence[Solution], camera: Camera, covariance: Covariance, together: Combination | None = None
+) -> Verdict:
+    """Verdict on the camera that stretches of footage give together."""
+    lost, weak = uncertain_parameters(camera, covariance)
+    parts = [_suspicions(solution.estimate, solution.registered) for solution in solutions]
+    weak += list(dict.fromkeys(reason for part in parts for reason in part))
+    consistency = (
+        float(together.consistency.min()) if together is not None else solutions[0].estimate.uncertainty.consistency
+    )
+    if consistency < _UNLIKELY:
+        what = "stretches" if together is not None else "windows of the clip"
+        weak.append(
+            f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
+        )
+    motions = [summarise_motion(solution.stretch.scene) for solution in solutions]
+    weak += advice(motions) if lost or weak else treacherous_motion(motions)
+    status: Status = "degenerate" if lost else "weak" if weak else "ok"
+    notes = _shutter_notes(solutions, camera, covariance) + _misfit_notes(solutions)
+    return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
+
+
+def judge_estimate(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
+    """Status and reasons of one estimate by itself.
+
+    Args:
+        estimate: What was found.
+        registered: (n,) which frames could be placed.
+        board: Whether a calibration target was filmed, not a scene.
+    """
+    camera = estimate.adjustment.scene.camera
+    lost, weak = uncertain_parameters(camera, estimate.covariance, board)
+    weak += _suspicions(estimate, registered, board)
+    return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
+
+
+def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
+    """What the error bars say: reasons for degenerate, and for weak."""
+    remedy = "show the board from more sides" if board else "walk around a scene that has depth"
+    readout = covariance.sigma("readout_ratio")
+    focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
+    centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
+    lost, weak = [], []
+    if not readout < _READOUT_LOST:
+        lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
+    elif readout > _READOUT_WEAK:
+        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
+    if not focal < _FOCAL_LOST:
+        lost.append(f"the focal length cannot be told from this clip: {remedy}")
+    elif focal > _FOCAL_WEAK:
+        weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
+    if centre > _CENTRE_WEAK:
+        weak.append(f"the principal point is only known to +-{SIGMAS_95 * centre * camera.width:.0f} px: {remedy}")
+    return lost, weak
+
+
+def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False) -> list[str]:
+    """What speaks against an estimate whatever its error bars say."""
+    adjustment = estimate.adjustment
+    camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
+    found = []
+    if abs(camera.shutter.readout_ratio) > 1.1:
+        found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
+    if not adjustment.summary.converged:
+        found.append(f"the solver stopped early: {adjustment.summary.reason}")
+    if registered.mean() < 0.8:
+        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
+    if board:
+        return found
+    if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
+        found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
+    residuals = adjustment.residuals
+    # The rectified residuals of ce are not one for every observation.
+    sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
+    misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
+    if misfit > _POOR_FIT:
+        found.append(
+            f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "
+            "the scene move?"
+        )
+    return found
+
+
+def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
+    """What is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
+    if all(motion.image_motion < _LITTLE_MOTION or motion.parallax_deg < _NO_PARALLAX_DEG for motion in motions):
+        return advice(motions)
+    if all(motion.steadiness > _STEADY or motion.depth_spread < _FLAT for motion in motions):
+        return advice(motions)
+    return []
+
+
+_ALONG = {
+    "rows": "the image moved almost only along the rows: tilt up and down as well",
+    "columns": "the image moved almost only along the columns, one of which is read after the other: pan as well",
+}
+
+
+def advice(motions: Sequence[MotionSummary]) -> list[str]:
+    """Why a clip tells little, from the best of its stretches."""
+
+    def best(name: str) -> float:
+        return max(getattr(motion, name) for motion in motions)
+
+    found = []
+    if best("image_motion") < _LITTLE_MOTION:
+        found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
+    elif best("across_motion") < _LITTLE_MOTION / 4:
+        found.append(_ALONG[motions[0].axis])
+    if best("parallax_deg") < _LITTLE_PARALLAX_DEG:
+        found.append("the camera turned but hardly changed its place: walk sideways past things at several distances")
+    elif best("depth_spread") < _FLAT:
+        found.append("all points lie in one plane: film a scene with things at several distances")
+    elif min(motion.forward for motion in motions) > _FORWARD:
+        found.append("the camera moved only forward or backward: walk sideways, too")
+    if min(motion.steadiness for motion in motions) > _STEADY:
+        found.append("the camera turned at constant speed: change speed and direction")
+    return found
+
+
+def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
+    ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
+    if abs(ratio) < SIGMAS_95 * sigma:
+        return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
+    tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
+    gaps = [t["rows"] - t["columns"] for t in tried if "rows" in t and "columns" in t]
+    if gaps and abs(sum(gaps)) < 10:
+        return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
+    return ()
+
+
+def _misfit_notes(solutions: Sequence[Solution]) -> tuple[str, ...]:
+    parts = [solution.estimate.uncertainty.parts for solution in solutions]
+    ratios = [
+        part["shared"]["readout_ratio"] / max(part["noise"]["readout_ratio"], 1e-300)
+        for part in parts
+        if "shared" in part
+    ]
+    if not ratios or max(ratios) < _COHERENT:
+        return ()
+    return (
+        f"error bars are {max(ratios):.0f} times wider than noise alone makes them, because points of one moment err "
+        "together: vibration, stabilised footage, or a scene that moves.",
+    )
+
+
+def weak_direction(camera: Camera, covariance: Covariance) -> str:
+    """Which parameters are confused with each other most, in units of what matters (a permille, a pixel)."""
+    lens = camera.lens
+    scales = {"fx": 1e-3 * lens.fx, "fy": 1e-3 * lens.fy, "cx": 1.0, "cy": 1.0, "readout_ratio": 1e-3}
+    names = [name for name in scales if name in covariance.parameters]
+    if not names:
+        return ""
+    index = [covariance.parameters.index(name) for name in names]
+    scale = np.array([scales[name] for name in names])
+    matrix = covariance.matrix[np.ix_(index, index)] / np.outer(scale, scale)
+    if not np.isfinite(matrix).all():
+        return " and ".join(
+            name for name, i in zip(names, index, strict=True) if not np.isfinite(covariance.matrix[i, i])
+        )
+    _, vectors = np.linalg.eigh(matrix)
+    strongest = vectors[:, -1]
+    order = np.argsort(-np.abs(strongest))
+    together = [names[i] for i in order if abs(strongest[i]) > 0.4 * abs(strongest[order[0]])]
+    return " against ".join(together[:2])

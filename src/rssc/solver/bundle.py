@@ -1,0 +1,151 @@
+"""`adjust`: bundle adjustment of a scene with one of the five methods."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.kernels.bundle.cost import residuals_of
+from rssc.kernels.bundle.residuals import READOUT, State
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import Covariance
+from rssc.model.scene import Scene
+from rssc.model.trajectory import Trajectory
+from rssc.runtime.threads import run_chunks, with_serial_blas
+from rssc.solver.covariance import estimate_covariance
+from rssc.solver.levenberg_marquardt import Iteration, Summary, optimise
+from rssc.solver.methods import METHODS
+from rssc.solver.noise import loss_scale, variance_factor
+from rssc.solver.options import LOSSES, AdjustOptions
+from rssc.solver.problem import Problem, build_problem
+
+_SCALE_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """An adjusted scene, how it was reached and how well lens and readout are known."""
+
+    scene: Scene
+    """With the estimated camera, points, trajectory (te, dp) and poses at the first row (ce: the free poses)."""
+    summary: Summary
+    covariance: Covariance
+    residuals: FloatArray
+    """(m, 2) projection minus measurement in pixels: of every observation (te, dp), or every rectified one (ce)."""
+    rectified_residuals: FloatArray
+    """(k, 2) of the rectified observations (dp, ce)."""
+    loss_scale: float
+    options: AdjustOptions
+
+    @property
+    def rms(self) -> float:
+        """Root mean square length of the residuals in pixels."""
+        return float(np.sqrt((self.residuals**2).sum(axis=1).mean()))
+
+
+@with_serial_blas
+def adjust(
+    scene: Scene, method: str = "te", *, callback: Callable[[Iteration], None] | None = None, **options: Any
+) -> Adjustment:
+    """Estimates lens, readout ratio, trajectory and points from the observations of a scene.
+
+    Args:
+        scene: Where to start; its tracks are what is fitted.
+        method: One of te, ceq, ceh, dpq, dph.
+        callback: Called after every accepted step.
+        **options: Fields of `AdjustOptions`.
+    """
+    settings = AdjustOptions(method=method, **options)
+    problem = build_problem(scene, settings)
+    state = problem.start
+    lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
+    _check_start(scene, problem, lengths)
+    kind = LOSSES[settings.loss]
+    scale = settings.loss_scale or loss_scale(settings.loss, lengths)
+    state, summary = optimise(problem, state, settings, (kind, scale), callback)
+    if settings.loss != "none" and settings.loss_scale is None:
+        state, summary, scale = _settle_scale(problem, state, summary, settings, kind, scale, callback)
+    spline, rectified = compute_residuals(problem, state)
+    lengths = _whitened_lengths(problem, spline, rectified)
+    if settings.covariance:
+        factor = variance_factor(settings.loss, scale, lengths, problem.residual_count - problem.estimated_count)
+        covariance = estimate_covariance(problem, state, settings, (kind, scale), factor)
+    else:
+        covariance = Covariance((), np.zeros((0, 0)))
+    return Adjustment(
+        scene=_scene_of(scene, state, settings),
+        summary=summary,
+        covariance=covariance,
+        residuals=spline if len(spline) else rectified,
+        rectified_residuals=rectified,
+        loss_scale=scale,
+        options=settings,
+    )
+
+
+def _settle_scale(problem: Problem, state: State, summary: Summary, settings: AdjustOptions, kind, scale, callback):
+    """Repeats the optimisation with the loss's scale from the residuals it left, until the two agree."""
+    for _ in range(_SCALE_ROUNDS):
+        lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
+        wanted = loss_scale(settings.loss, lengths)
+        if abs(wanted - scale) < 0.03 * scale:
+            break
+        scale = wanted
+        state, again = optimise(problem, state, settings, (kind, scale), callback)
+        summary = replace(
+            again,
+            iterations=summary.iterations + again.iterations,
+            initial_cost=summary.initial_cost,
+            linearisations=summary.linearisations + again.linearisations,
+            seconds=summary.seconds + again.seconds,
+        )
+    return state, summary, scale
+
+
+def compute_residuals(problem: Problem, state: State) -> tuple[FloatArray, FloatArray]:
+    """(m, 2) spline residuals and (k, 2) rectified residuals in pixels."""
+    spline, rectified = np.empty((len(problem.spline.weights), 2)), np.empty((len(problem.rectified.weights), 2))
+
+    def task(_: int, begin: int, end: int) -> None:
+        residuals_of(state, problem.spline, problem.rectified, problem.order, begin, end, spline, rectified)
+
+    run_chunks(task, problem.chunks)
+    return spline, rectified
+
+
+def _whitened_lengths(problem: Problem, spline: FloatArray, rectified: FloatArray) -> FloatArray:
+    return np.concatenate(
+        [
+            np.linalg.norm(spline, axis=1) * problem.spline.weights,
+            np.linalg.norm(rectified, axis=1) * problem.rectified.weights,
+        ]
+    )
+
+
+def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
+    bad = np.flatnonzero(~np.isfinite(lengths))
+    if len(bad):
+        owners = np.concatenate(
+            [
+                np.repeat(np.arange(len(scene.points)), np.diff(table.offsets))
+                for table in (problem.spline, problem.rectified)
+            ]
+        )
+        raise InputError(
+            f"point {owners[bad[0]]} at {np.round(scene.points[owners[bad[0]]], 3).tolist()} lies behind a camera that "
+            f"sees it ({len(bad)} such observations); triangulate it again or drop it."
+        )
+
+
+def _scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
+    camera = scene.camera.with_lens(scene.camera.lens.with_parameters(state.parameters[:READOUT]))
+    camera = camera.with_readout_ratio(float(np.clip(state.parameters[READOUT], -2, 2)))
+    if METHODS[settings.method].free_poses:
+        return replace(scene, camera=camera, points=state.points, cam_from_world=state.poses, trajectory=None)
+    trajectory = Trajectory(state.poses, state.start, state.spacing)
+    return replace(
+        scene, camera=camera, points=state.points, trajectory=trajectory,
+        cam_from_world=trajectory.cam_from_world(scene.frame_times),
+    )  # fmt: skip

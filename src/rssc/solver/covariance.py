@@ -1,0 +1,33 @@
+"""Covariance of lens and readout: the inverse of their information after everything else is marginalised."""
+
+import numpy as np
+
+from rssc.kernels.bundle.residuals import State
+from rssc.model.covariance import Covariance
+from rssc.solver.options import AdjustOptions
+from rssc.solver.problem import Problem
+from rssc.solver.schur import Reducer, SingularError, global_information
+
+
+def estimate_covariance(
+    problem: Problem, state: State, options: AdjustOptions, loss: tuple[int, float], factor: float
+) -> Covariance:
+    """Covariance at the optimum; `factor` is the variance factor of the residuals."""
+    names = tuple(
+        name
+        for name, index in zip(problem.parameter_names, problem.parameter_indices, strict=True)
+        if problem.free_globals[index]
+    )
+    reducer = Reducer(problem, *loss, options.sparse, options.motion_prior)
+    try:
+        information = global_information(problem, reducer.linearise(state, 0.0))
+    except SingularError:
+        return Covariance(names, np.diag(np.full(len(names), np.inf)))
+    # The noise of the data scales what the data say, not what the priors say.
+    prior = problem.prior_matrix[:, problem.free_globals]
+    information = (information - prior.T @ prior) / factor + prior.T @ prior
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    # A direction without information has an infinite variance, not a negative one.
+    inverse = (vectors / np.maximum(values, 1e-15)) @ vectors.T
+    return Covariance(names, inverse * np.outer(scale, scale))

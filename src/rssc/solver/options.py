@@ -1,0 +1,91 @@
+"""Options of bundle adjustment, and priors on its global parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.kernels import robust
+from rssc.solver.methods import METHODS
+
+LOSSES = {"none": robust.NONE, "huber": robust.HUBER, "cauchy": robust.CAUCHY}
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Gaussian prior on a linear combination of lens parameters and readout ratio.
+
+    Square pixels to within half a pixel: `Prior({"fx": 1, "fy": -1}, value=0, sigma=0.5)`.
+    """
+
+    coefficients: Mapping[str, float]
+    value: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if not self.sigma > 0:
+            raise InputError(f"prior sigma is {self.sigma}; expected a positive number.")
+
+
+@dataclass(frozen=True)
+class AdjustOptions:
+    """How to adjust a scene. The stopping rules default to the paper's."""
+
+    method: str = "te"
+    """One of te, ceq, ceh, dpq, dph."""
+    knot_spacing: float = 1.0
+    """Time between knots of the spline, in frames (te, dp)."""
+    importance: float = 0.5
+    """The paper's lambda: weight of the squared rectified residuals (dp), Eq. 19."""
+    reference: Literal["first_row", "middle_row"] | float = "first_row"
+    """Time to which observations are rectified (ce, dp): a row, or a fixed number of frame intervals."""
+    loss: Literal["none", "huber", "cauchy"] = "none"
+    """Robust loss."""
+    loss_scale: float | None = None
+    """Where the loss bends, in standard deviations of an observation; estimated from the data where not given."""
+    fixed: tuple[str, ...] = ()
+    """What is not estimated: names of lens parameters, "readout_ratio", "poses", "points", or "translations" of the
+    poses: a camera at the origin that only turns, whose points have a direction but no distance."""
+    priors: tuple[Prior, ...] = ()
+    """Gaussian priors on lens parameters and readout ratio."""
+    motion_prior: tuple[float, float] | None = None
+    """Standard deviations of the change of velocity between consecutive knot intervals, in rotation [rad] and
+    translation [scene units]; for splines finer than the data alone can bear."""
+    max_iterations: int = 100
+    step_tolerance: float = 1e-8
+    """Stop when the step is below this fraction of the parameters."""
+    gradient_tolerance: float = 1e-10
+    """Stop when no component of the gradient exceeds this."""
+    cost_tolerance: float = 1e-8
+    """Stop when the cost falls by less than this fraction."""
+    initial_damping: float = 1e-4
+    sparse: bool | None = None
+    """Store the reduced system as sparse blocks (True) or as a band (False); chosen from the tracks where not given."""
+    covariance: bool = True
+    """Whether to compute the covariance of lens and readout."""
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; expected one of {', '.join(METHODS)}.")
+        if self.loss not in LOSSES:
+            raise InputError(f"loss is {self.loss!r}; expected one of {', '.join(LOSSES)}.")
+        if not (np.isfinite(self.knot_spacing) and self.knot_spacing > 0):
+            raise InputError(f"knot spacing is {self.knot_spacing}; expected a positive number of frames.")
+        if isinstance(self.reference, str) and self.reference not in ("first_row", "middle_row"):
+            raise InputError(f"reference is {self.reference!r}; expected 'first_row', 'middle_row' or a number.")
+        if self.loss_scale is not None and not self.loss_scale > 0:
+            raise InputError(f"loss scale is {self.loss_scale}; expected a positive number of standard deviations.")
+        if self.motion_prior is not None and METHODS[self.method].free_poses:
+            raise InputError(f"{self.method} has no spline, so a motion prior means nothing; leave it out.")
+        if self.importance <= 0:
+            raise InputError(f"importance is {self.importance}; expected a positive weight.")
+
+    @property
+    def reference_base(self) -> float:
+        return 0.0 if isinstance(self.reference, str) else float(self.reference)
+
+    @property
+    def reference_share(self) -> float:
+        return 0.5 if self.reference == "middle_row" else 0.0

@@ -1,0 +1,1 @@
+"""The global-shutter start: keyframes, mapping, lens search, rough readout."""

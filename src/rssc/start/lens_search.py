@@ -1,0 +1,88 @@
+"""Which lenses may have taken a clip, from pairs of frames alone.
+
+Every pair of frames with a wide baseline is explained by an essential matrix of its own, under a grid of lenses. The
+cost has a sharp minimum at the right family and focal length, even with the rolling shutter ignored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.errors import InputError
+from rssc.model import Lens
+from rssc.model.arrays import FloatArray
+from rssc.start import colmap
+from rssc.start.keyframes import Pair
+
+FOCAL_GRID = (0.3, 0.42, 0.6, 0.85, 1.2, 1.7)
+"""Focal lengths to try, in longer image sides."""
+DISTORTION_GRID = {"perspective": (0.0, -0.2), "fisheye": (0.0,)}
+"""First distortion coefficients to try. An ideal fisheye is a perspective lens with k1 = -1/3, to third order."""
+USUAL_FOCAL = 0.8
+PREFERENCE = 0.02
+"""Share by which the cost counts more for every factor of two from the usual focal length."""
+
+MODEL_OF = {"perspective": "radial", "fisheye": "fisheye"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A lens, with square pixels and its axis in the middle of the image."""
+
+    lens: Lens
+    cost: float
+    """Epipolar cost in pixels."""
+
+
+def families_of(lens: str | None) -> tuple[str, ...]:
+    """The families to try for what a user asks for."""
+    if lens is None:
+        return tuple(DISTORTION_GRID)
+    if lens not in DISTORTION_GRID:
+        raise InputError(f"lens is {lens!r}; expected one of {', '.join(DISTORTION_GRID)}, or none to try both.")
+    return (lens,)
+
+
+def centred_lens(model: str, focal: float, distortion: float, width: int, height: int) -> Lens:
+    """A radial or fisheye lens with one distortion coefficient."""
+    rest = (0.0,) * (3 if model == "fisheye" else 1)
+    return Lens(model, focal, focal, (width - 1) / 2, (height - 1) / 2, (distortion, *rest))
+
+
+def rank_lenses(
+    pairs: Sequence[Pair],
+    width: int,
+    height: int,
+    families: Sequence[str],
+    focal_hints: Sequence[float],
+    max_error: float,
+) -> list[Candidate]:
+    """The local minima of the epipolar cost over the grid of lenses, best first.
+
+    A camera that does not turn tells nothing about its focal length. A slight preference for usual ones decides then.
+    """
+    side = max(width, height)
+    focals = np.unique([*(f * side for f in FOCAL_GRID), *focal_hints])
+    penalties = 1 + PREFERENCE * np.abs(np.log2(focals / (USUAL_FOCAL * side)))
+    minima = []
+    for family in families:
+        for distortion in DISTORTION_GRID[family]:
+            lenses = [centred_lens(MODEL_OF[family], f, distortion, width, height) for f in focals]
+            costs = penalties * [colmap.epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
+            for i, cost in enumerate(costs):
+                if cost <= costs[max(i - 1, 0) : i + 2].min():
+                    focal = _vertex(np.log(focals), costs, i)
+                    lens = centred_lens(MODEL_OF[family], focal, distortion, width, height)
+                    minima.append(Candidate(lens, float(cost)))
+    return sorted(minima, key=lambda c: c.cost)
+
+
+def _vertex(log_focals: FloatArray, costs: FloatArray, i: int) -> float:
+    """Focal length at the vertex of the parabola through a minimum and its two neighbours."""
+    if not 0 < i < len(costs) - 1:
+        return float(np.exp(log_focals[i]))
+    near = slice(i - 1, i + 2)
+    curvature, slope, _ = np.polyfit(log_focals[near], costs[near], 2)
+    vertex = -slope / (2 * curvature) if curvature > 0 else log_focals[i]
+    return float(np.exp(np.clip(vertex, log_focals[i - 1], log_focals[i + 1])))

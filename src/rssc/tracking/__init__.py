@@ -1,0 +1,1 @@
+"""From frames to tracks, and tracks registered again from a solution."""

@@ -1,0 +1,134 @@
+"""Where an adjusted scene predicts its observations, and how the patch around each is warped.
+
+The patch around a point is taken for a small plane. A pixel beside the track's reference observation is cast onto that
+plane with the pose of its own row, and projected into the other frame with the pose of the row where it lands;
+differences give the warp and its bend, rolling shutter and lens included.
+
+The plane faces the reference camera, unless its slope is known: how the logarithm of the inverse distance changes from
+pixel to pixel. A slope s changes the warp A of another frame by e s', where e is how far the point moves there when
+the logarithm of its inverse distance changes by one. So registered warps tell the slope, and the slope tells the bend,
+which registration cannot find by itself. This matters because floors and walls bend alike all over the image: with
+planes that face the camera, many tracks drift together by hundredths of a pixel, and the readout with them.
+"""
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.poses import camera_centres, rotate_to_world, transform_points
+from rssc.model.scene import Scene
+
+_OFFSET_PX = 6.0
+_ROW_ITERATIONS = 3
+_DISTANCE_STEP = 0.01
+# Tangent of the angle that surfaces are usually turned away from the camera.
+_USUAL_SLOPE = 1.5
+# Standard deviation of a registered warp, for one pixel of its position.
+_WARP_NOISE = 0.15
+
+
+def predict_observations(
+    scene: Scene, references: IntArray, slopes: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Predicted pixels of all observations of a scene, and how the patch around each is warped and bent.
+
+    Args:
+        scene: Adjusted, with a trajectory.
+        references: (p,) the observation of each point whose patch is the reference.
+        slopes: (p, 2) of the surface around each point, per pixel of the reference; 0 where not given.
+
+    Returns:
+        (m, 2) pixels, NaN where there is none; (m, 2, 2) derivatives by the reference pixel; (m, 2, 3) coefficients of
+        x^2, x y and y^2, with (x, y) the offset from the reference pixel.
+    """
+    pixels, moved = _patches(scene, references, slopes)
+    h = _OFFSET_PX
+    right, left, below, above = moved(h, 0), moved(-h, 0), moved(0, h), moved(0, -h)
+    warps = np.stack([right - left, below - above], axis=2) / (2 * h)
+    square_x, square_y = (right + left) / (2 * h * h), (below + above) / (2 * h * h)
+    mixed = (moved(h, h) + moved(-h, -h)) / (2 * h * h) - square_x - square_y
+    bends = np.stack([square_x, mixed, square_y], axis=2)
+    bad = ~np.isfinite(np.concatenate([pixels, warps.reshape(-1, 4), bends.reshape(-1, 6)], axis=1)).all(axis=1)
+    pixels[bad], warps[bad], bends[bad] = np.nan, np.eye(2), 0.0
+    return pixels, warps, bends
+
+
+def surface_slopes(
+    scene: Scene, references: IntArray, facing_warps: FloatArray, rows: IntArray, warps: FloatArray
+) -> FloatArray:
+    """(p, 2) slopes of the surface around each point that explain how patches were warped.
+
+    Args:
+        scene: Adjusted, with a trajectory.
+        references: (p,) as in `predict_observations`.
+        facing_warps: (m, 2, 2) predicted warps for planes that face the camera.
+        rows: (k,) observations whose warp was registered.
+        warps: (k, 2, 2) registered.
+    """
+    tracks = scene.tracks
+    _, centres, _ = _reference_rays(scene, references)
+    nearer = scene.points - _DISTANCE_STEP * (scene.points - centres)
+    points, frames = tracks.points[rows], tracks.frames[rows]
+    pixels = _project(scene, scene.points[points], frames, tracks.pixels[rows])
+    shifts = (_project(scene, nearer[points], frames, pixels) - pixels) / -np.log1p(-_DISTANCE_STEP)
+    precision = 1.0 / (_WARP_NOISE * tracks.sigmas[rows]) ** 2
+    known = np.isfinite(shifts).all(axis=1) & np.isfinite(warps).all(axis=(1, 2))
+    shifts, precision = np.where(known[:, None], shifts, 0.0), np.where(known, precision, 0.0)
+    pulls = np.einsum("ki,kij->kj", shifts, np.nan_to_num(warps) - facing_warps[rows]) * precision[:, None]
+    count = len(references)
+    total = np.stack([np.bincount(points, pulls[:, j], count) for j in range(2)], axis=1)
+    weight = np.bincount(points, precision * (shifts**2).sum(axis=1), count)
+    prior = (np.sqrt(scene.camera.lens.fx * scene.camera.lens.fy) / _USUAL_SLOPE) ** 2
+    return total / (weight + prior)[:, None]
+
+
+def _patches(scene: Scene, references: IntArray, slopes: FloatArray | None):
+    """(m, 2) predicted pixels, and a function: how far from them the pixel (x, y) beside the reference lands."""
+    tracks, frames = scene.tracks, scene.tracks.frames[references]
+    pixels = _project(scene, scene.points[tracks.points], tracks.frames, tracks.pixels)
+    at, _, normals = _reference_rays(scene, references)
+    if slopes is not None:
+        normals = normals + _tilt(scene, at, frames, slopes)
+
+    def moved(x: float, y: float) -> FloatArray:
+        centres, rays = _rays(scene, at + np.array([x, y]), frames)
+        distance = ((scene.points - centres) * normals).sum(axis=1) / (rays * normals).sum(axis=1)
+        beside = centres + distance[:, None] * rays
+        return _project(scene, beside[tracks.points], tracks.frames, pixels) - pixels
+
+    return pixels, moved
+
+
+def _tilt(scene: Scene, at: FloatArray, frames: IntArray, slopes: FloatArray) -> FloatArray:
+    """(p, 3) what a slope adds to the normal of a plane that faces the camera."""
+    columns = [
+        _rays(scene, at + np.array(step), frames)[1] - _rays(scene, at - np.array(step), frames)[1]
+        for step in ((0.5, 0.0), (0.0, 0.5))
+    ]
+    tangents = np.stack(columns, axis=2)
+    metric = np.einsum("pki,pkj->pij", tangents, tangents)
+    sane = np.isfinite(metric).all(axis=(1, 2)) & (np.abs(np.linalg.det(np.nan_to_num(metric))) > 0)
+    metric[~sane], tangents[~sane] = np.eye(2), 0.0
+    return np.einsum("pki,pi->pk", tangents, np.linalg.solve(metric, slopes[:, :, None])[:, :, 0])
+
+
+def _reference_rays(scene: Scene, references: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(p, 2) predicted pixels of the reference observations, (p, 3) their camera centres and (p, 3) their rays."""
+    frames = scene.tracks.frames[references]
+    at = _project(scene, scene.points, frames, scene.tracks.pixels[references])
+    return at, *_rays(scene, at, frames)
+
+
+def _project(scene: Scene, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
+    """(n, 2) rolling-shutter projection; `near` are pixels to take the first row times from."""
+    pixels = near
+    for _ in range(_ROW_ITERATIONS):
+        poses = scene.row_poses(np.nan_to_num(pixels), frames)
+        pixels = scene.camera.lens.project(transform_points(poses, points))
+    return pixels
+
+
+def _rays(scene: Scene, pixels: FloatArray, frames: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(n, 3) camera centres and (n, 3) unit rays in the world."""
+    poses = scene.row_poses(np.nan_to_num(pixels), frames)
+    centres = camera_centres(poses)
+    return centres, rotate_to_world(poses, scene.camera.lens.unproject(pixels))

@@ -1,0 +1,132 @@
+"""A second registration of tracks, started from where a first solve says that every point should be.
+
+The first registration starts from image flow and knows nothing about geometry. Once cameras and points are known,
+both the position of a point in every frame and the warp of its patch can be predicted. Every observation is then
+registered once more from its prediction, now to the middle of its track, which looks more like the rest than its
+first frame does. Observations that cannot be registered near their prediction are dropped.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rssc.errors import InputError
+from rssc.kernels.image import registration
+from rssc.model import Tracks
+from rssc.model.arrays import FloatArray, IntArray, float_array
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+from rssc.tracking.track import (
+    USUAL_LOOKS_CHANGE,
+    TrackingOptions,
+    image_noise,
+    observation_sigmas,
+    plausible_warps,
+    shear_limits,
+)
+
+_SHEAR_EASE = 1.7
+# Standard deviation of predicted warps: they are those of a plane that faces the camera, and surfaces are not.
+_WARP_ERROR = 0.1
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Tracks that were registered again."""
+
+    tracks: Tracks
+    rows: IntArray
+    """(k,) which of the given observations each of theirs was."""
+    warps: FloatArray
+    """(k, 2, 2) derivative of each pixel by that of the reference, as registered."""
+
+
+def reference_observations(tracks: Tracks) -> IntArray:
+    """(point_count,) index of the observation in the middle of each track; that of the next track if it is empty."""
+    return np.minimum(tracks.offsets[:-1] + tracks.lengths // 2, len(tracks) - 1)
+
+
+def refine(
+    images: NDArray[np.uint8],
+    tracks: Tracks,
+    predicted: ArrayLike,
+    warps: ArrayLike,
+    bends: ArrayLike,
+    options: TrackingOptions | None = None,
+    *,
+    max_shift: float = 2.0,
+) -> Refinement:
+    """Registers every observation again, started from its prediction.
+
+    Args:
+        images: (n, height, width) grey frames.
+        tracks: What to refine.
+        predicted: (m, 2) predicted pixels of the observations; NaN drops an observation.
+        warps: (m, 2, 2) predicted derivative of each pixel by the pixel of `reference_observations`; the identity
+            where nothing better is known.
+        bends: (m, 2, 3) predicted coefficients of x^2, x y and y^2 around the reference; zeros where not known.
+        options: Limits as in `track`.
+        max_shift: Observations that would end up further than this from their prediction, in pixels, are dropped.
+
+    Returns:
+        Tracks of the same points with fewer observations. Points keep their numbers; those whose reference is all
+        that is left have no observations.
+
+    Raises:
+        InputError: The arrays do not fit together, or no observation can be registered.
+    """
+    options = options or TrackingOptions()
+    if images.ndim != 3 or images.dtype != np.uint8 or len(images) != tracks.frame_count:
+        raise InputError(
+            f"images are {images.dtype} {images.shape}; expected uint8 ({tracks.frame_count}, height, width)."
+        )
+    count, references, offsets = len(tracks), reference_observations(tracks), tracks.offsets
+    starts = np.array(predicted, dtype=np.float64)
+    known = np.isfinite(starts).all(axis=1) if starts.shape == (count, 2) else np.zeros(0, dtype=bool)
+    starts = float_array("predicted", np.where(np.isfinite(starts), starts, -1e6), (count, 2))
+    states = np.concatenate([starts, float_array("warps", warps, (count, 2, 2)).reshape(-1, 4)], axis=1)
+    curves = float_array("bends", bends, (count, 2, 3))
+    qualities, outcomes = np.zeros((count, 4)), np.full(count, registration.OUTSIDE)
+    precisions = np.full(tracks.point_count, np.inf)
+    noise = image_noise(images[0])
+
+    def task(_: int, begin: int, end: int) -> None:
+        registration.register_tracks(
+            images, offsets, references, tracks.frames, tracks.pixels, options.half_window,
+            _WARP_ERROR, noise, USUAL_LOOKS_CHANGE, max_shift, curves, begin, end, states, qualities, outcomes,
+            precisions,
+        )  # fmt: skip
+
+    run_chunks(task, balanced_chunks(offsets, 8 * thread_count()))
+    precision = precisions[tracks.points]
+    registered = known & (outcomes == registration.REGISTERED)
+    sigmas = np.full(count, np.inf)
+    sigmas[registered] = observation_sigmas(qualities[registered], precision[registered], options.sigma_floor)
+    # Slips have been found by geometry by now, so parts of a patch may differ more than at first.
+    limits, limit = np.empty(count), _SHEAR_EASE * options.max_shear
+    for frame in range(tracks.frame_count):
+        here = tracks.frames == frame
+        limits[here] = shear_limits(qualities[here], precision[here], registered[here], limit)
+    good = (
+        registered
+        & (qualities[:, 0] >= options.min_correlation)
+        & (sigmas <= options.max_sigma)
+        & (qualities[:, 3] <= limits)
+        & plausible_warps(states[:, 2:], options.max_stretch)
+    )
+    if not good.any():
+        raise InputError("no observation could be registered near its prediction; these images do not fit the tracks.")
+    total = np.bincount(tracks.points[good], weights=sigmas[good], minlength=tracks.point_count)
+    number = np.bincount(tracks.points[good], minlength=tracks.point_count)
+    # References stay where they are; their share of the noise is that of their track.
+    kept = references[(number > 0) & (tracks.lengths > 0)]
+    pixels = states[:, :2].copy()
+    pixels[kept] = tracks.pixels[kept]
+    sigmas[kept] = (total / np.maximum(number, 1))[tracks.points[kept]]
+    good[kept] = True
+    warps = states[:, 2:].reshape(-1, 2, 2).copy()
+    warps[kept] = np.eye(2)
+    refined = Tracks(
+        tracks.frame_count, tracks.point_count, tracks.frames[good], tracks.points[good], pixels[good], sigmas[good]
+    )
+    return Refinement(refined, np.flatnonzero(good), warps[good])
