@@ -87,8 +87,12 @@ def record_calls() -> dict[str, Call]:
 
 
 def _solver_calls(label: str, scene: Scene, method: str) -> dict[str, Call]:
-    names = ("normal_equations.accumulate", "cost.trial_cost", "normal_equations.back_substitute")
-    with recording(*(f"rssc.kernels.{name}" for name in names)) as recorded:
+    names = (
+        "rssc.solver.schur.accumulate",
+        "rssc.kernels.bundle.cost.trial_cost",
+        "rssc.kernels.bundle.normal_equations.back_substitute",
+    )
+    with recording(*names) as recorded:
         rssc.adjust(scene, method, max_iterations=1, covariance=False)
     return {f"{name} {label}": call for name, call in recorded.items()}
 
@@ -96,17 +100,19 @@ def _solver_calls(label: str, scene: Scene, method: str) -> dict[str, Call]:
 def _image_calls() -> dict[str, Call]:
     clip = render_clip(ClipOptions(240, 180, 5, lens=typical_lens("opencv", 240, 180), seed=1))
     kernels = "rssc.kernels"
-    registration = (f"{kernels}.registration.{name}" for name in ("make_templates", "register_all", "register_tracks"))
+    registration = (
+        f"{kernels}.image.registration.{name}" for name in ("make_templates", "register_all", "register_tracks")
+    )
     with recording(*registration) as registered:
         tracks = track(clip.frames, TrackingOptions(target=30))
         still = np.tile(np.eye(2), (len(tracks), 1, 1))
         refine(clip.frames, tracks, tracks.pixels, still, np.zeros((len(tracks), 2, 3)))
     rectifier = Rectifier(true_scene(clip))
-    with recording(f"{kernels}.warp.source_pixels", f"{kernels}.warp.expand_grid") as warped:
+    with recording(f"{kernels}.image.warp.source_pixels", f"{kernels}.image.warp.expand_grid") as warped:
         rectifier.source_map(1)
     x, y = np.meshgrid(np.arange(0.0, 240, 2), np.arange(0.0, 180, 2))
     # Not `project_points`: the same source came out at 4.7 or at 8.4 ns a point, depending on when it was compiled.
-    with recording(f"{kernels}.lens.unproject_pixels") as lens:
+    with recording(f"{kernels}.lenses.unproject_pixels") as lens:
         clip.camera.lens.unproject(np.stack([x.ravel(), y.ravel()], axis=1))
     return registered | warped | lens
 

@@ -93,7 +93,7 @@ def test_update_rewrites_values_and_keeps_what_needs_data(monkeypatch, tmp_path)
 def test_kernels_are_recorded_and_put_back():
     lens, points = Lens("pinhole", 100, 100, 50, 50), np.array([[0.1, 0.2, 1.0]])
     original = lens_kernels.project_points
-    with recording("rssc.kernels.lens.project_points") as recorded:
+    with recording("rssc.kernels.lenses.project_points") as recorded:
         lens.project(points)
         lens.project(2 * points)
     assert lens_kernels.project_points is original

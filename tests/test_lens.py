@@ -1,21 +1,21 @@
-"""Lens models: against OpenCV, inverses, and derivatives against numerical ones."""
+"""Lens models of the registry: against other tools, inverses, derivatives, and where they end."""
 
 import cv2
 import numpy as np
+import pycolmap
 import pytest
 
 from rssc.errors import InputError
-from rssc.kernels import lens as kernels
+from rssc.kernels import lenses as kernels
 from rssc.model import Camera, Lens, Shutter
+from rssc.model.lens import LENS_MODELS
 from tests.parts import from_python
 
 project, project_with_jacobian = from_python(kernels.project), from_python(kernels.project_with_jacobian)
 
 LENSES = {
-    "pinhole": Lens("pinhole", 700, 710, 320, 250),
-    "radial": Lens("radial", 700, 710, 320, 250, (-0.2, 0.05)),
-    "opencv": Lens("opencv", 700, 710, 320, 250, (-0.2, 0.05, 0.003, -0.002)),
-    "fisheye": Lens("fisheye", 300, 310, 320, 250, (0.02, 0.007, -0.009, 0.005)),
+    name: Lens(name, *((300, 310) if model.family == "fisheye" else (700, 710)), 320, 250, model.typical)
+    for name, model in LENS_MODELS.items()
 }
 
 
@@ -24,21 +24,52 @@ def lens(request):
     return LENSES[request.param]
 
 
-def random_points(rng, count=50):
-    return np.column_stack([rng.uniform(-0.8, 0.8, (count, 2)), np.ones(count)]) * rng.uniform(0.5, 4, (count, 1))
+def random_points(rng, count=50, spread=0.8):
+    return np.column_stack([rng.uniform(-spread, spread, (count, 2)), np.ones(count)]) * rng.uniform(0.5, 4, (count, 1))
+
+
+def test_rows_of_the_registry_are_complete():
+    for name, model in LENS_MODELS.items():
+        assert len(model.typical) == len(model.coefficients) == len(set(model.coefficients)) <= 12
+        assert model.words and model.name == name
+        assert all(model.typical), "a typical lens shows every coefficient"
+        if model.parent is not None:
+            parent = LENS_MODELS[model.parent]
+            assert parent.family == model.family
+            assert set(parent.coefficients) < set(model.coefficients)
 
 
 def test_projects_as_opencv_does(lens, rng):
+    tool = LENS_MODELS[lens.model].opencv
+    if tool is None:
+        pytest.skip(f"OpenCV has no {lens.model} lens")
     points = random_points(rng)
     matrix = np.array([[lens.fx, 0, lens.cx], [0, lens.fy, lens.cy], [0, 0, 1]])
-    none = np.zeros(3)
-    if lens.model == "fisheye":
-        expected, _ = cv2.fisheye.projectPoints(points[:, None], none, none, matrix, np.array(lens.distortion))
+    none, coefficients = np.zeros(3), np.array(lens.coefficients(tool.coefficients))
+    if tool.name == "fisheye":
+        expected, _ = cv2.fisheye.projectPoints(points[:, None], none, none, matrix, coefficients)
     else:
-        coefficients = np.zeros(5)
-        coefficients[: len(lens.distortion)] = lens.distortion
         expected, _ = cv2.projectPoints(points, none, none, matrix, coefficients)
     np.testing.assert_allclose(lens.project(points), np.reshape(expected, (-1, 2)), atol=1e-9)
+
+
+def test_projects_as_colmap_does(lens, rng):
+    tool = LENS_MODELS[lens.model].colmap
+    points = random_points(rng)
+    parameters = [lens.fx, lens.fy, lens.cx + 0.5, lens.cy + 0.5, *lens.coefficients(tool.coefficients)]
+    camera = pycolmap.Camera(model=tool.name, width=640, height=500, params=parameters)
+    expected = camera.img_from_cam(points) - 0.5
+    np.testing.assert_allclose(lens.project(points), expected, atol=1e-9)
+
+
+def test_becomes_its_parent_without_its_own_coefficients(lens, rng):
+    parent = LENS_MODELS[lens.model].parent
+    if parent is None:
+        pytest.skip(f"{lens.model} has no parent")
+    smaller = Lens(parent, lens.fx, lens.fy, lens.cx, lens.cy, lens.coefficients(LENS_MODELS[parent].coefficients))
+    larger = Lens(lens.model, lens.fx, lens.fy, lens.cx, lens.cy, smaller.coefficients(lens.coefficient_names))
+    points = random_points(rng)
+    np.testing.assert_allclose(larger.project(points), smaller.project(points), atol=1e-10)
 
 
 def test_unproject_inverts_project(lens, rng):
@@ -48,33 +79,65 @@ def test_unproject_inverts_project(lens, rng):
 
 
 def test_optical_axis_is_regular(lens):
+    model, parameters, limit = lens.kernel_arguments
     for point in ([0.0, 0.0, 2.0], [1e-15, 0.0, 2.0], [1e-9, -1e-9, 2.0]):
-        d_point, d_params = np.zeros((2, 3)), np.zeros((2, 9))
-        u, v = project_with_jacobian(lens.kernel_model, lens.parameters, *point, d_point, d_params)
+        d_point, d_params = np.zeros((2, 3)), np.zeros((2, len(parameters)))
+        u, v = project_with_jacobian(model, parameters, limit, *point, d_point, d_params)
         assert (u, v) == pytest.approx((lens.cx, lens.cy), abs=1e-5)
         np.testing.assert_allclose(d_point, [[lens.fx / 2, 0, 0], [0, lens.fy / 2, 0]], atol=1e-5)
 
 
 def test_jacobians_against_central_differences(lens, rng):
+    model, parameters, limit = lens.kernel_arguments
     for point in random_points(rng, 20):
-        d_point, d_params = np.zeros((2, 3)), np.zeros((2, 9))
-        parameters = lens.parameters
-        project_with_jacobian(lens.kernel_model, parameters, *point, d_point, d_params)
+        d_point, d_params = np.zeros((2, 3)), np.zeros((2, len(parameters)))
+        pixel = project_with_jacobian(model, parameters, limit, *point, d_point, d_params)
+        assert pixel == pytest.approx(project(model, parameters, limit, *point), abs=1e-12)
         step = 1e-6
         for i in range(3):
             offset = step * np.eye(3)[i]
             numerical = np.subtract(
-                project(lens.kernel_model, parameters, *(point + offset)),
-                project(lens.kernel_model, parameters, *(point - offset)),
+                project(model, parameters, limit, *(point + offset)),
+                project(model, parameters, limit, *(point - offset)),
             )
             np.testing.assert_allclose(d_point[:, i], numerical / (2 * step), rtol=1e-6, atol=1e-5)
-        for i in range(4 + len(lens.distortion)):
-            offset = step * np.eye(8)[i]
+        for i in range(len(parameters)):
+            offset = step * np.eye(len(parameters))[i]
             numerical = np.subtract(
-                project(lens.kernel_model, parameters + offset, *point),
-                project(lens.kernel_model, parameters - offset, *point),
+                project(model, parameters + offset, limit, *point),
+                project(model, parameters - offset, limit, *point),
             )
             np.testing.assert_allclose(d_params[:, i], numerical / (2 * step), rtol=1e-6, atol=1e-5)
+
+
+def folding(model):
+    """A lens that folds back on itself within a hemisphere: its first coefficient strongly negative."""
+    rest = (0.0,) * (len(LENS_MODELS[model].coefficients) - 1)
+    return Lens(model, 300, 310, 320, 250, (-0.3, *rest))
+
+
+@pytest.mark.parametrize("model", [name for name, model in LENS_MODELS.items() if model.coefficients])
+def test_beyond_the_field_nothing_projects(model, rng):
+    lens = folding(model)
+    # 1 + 3 k1 r^2 = 0, with r the tangent or the angle.
+    assert lens.field_limit == pytest.approx(np.sqrt(1 / 0.9), rel=1e-9)
+    edge = np.arctan(lens.field_limit) if lens.family == "perspective" else lens.field_limit
+    angles, turns = np.linspace(0, 1.5, 400), rng.uniform(0, 2 * np.pi, 400)
+    rays = np.column_stack([np.sin(angles) * np.cos(turns), np.sin(angles) * np.sin(turns), np.cos(angles)])
+    seen = np.isfinite(lens.project(rays)).all(axis=1)
+    np.testing.assert_array_equal(seen, angles < edge)
+    inside = angles < edge - 1e-3
+    np.testing.assert_allclose(lens.unproject(lens.project(rays[inside])), rays[inside], atol=1e-9)
+    # Beyond the largest circle that the lens makes there is no ray.
+    radius = 300 * lens.field_limit * (1 - 0.3 * lens.field_limit**2)
+    assert np.isfinite(lens.unproject([[320 + 0.999 * radius, 250]])).all()
+    assert np.isnan(lens.unproject([[320 + 1.001 * radius, 250]])).all()
+
+
+def test_a_point_at_58_degrees_is_not_folded_back_into_the_image():
+    lens = Lens("radial", 500, 500, 320, 240, (-0.3, 0.0))
+    angle = np.radians(58)
+    assert np.isnan(lens.project([[np.sin(angle), 0.0, np.cos(angle)]])).all()
 
 
 def test_perspective_lens_does_not_see_behind_itself():
@@ -84,7 +147,7 @@ def test_perspective_lens_does_not_see_behind_itself():
 
 def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     sensor = LENSES["fisheye"]
-    pinhole = Lens("pinhole", sensor.fx, sensor.fy, sensor.cx, sensor.cy)
+    pinhole = sensor.without_distortion()
     camera = Camera(640, 500, pinhole, Shutter(0.5), undistorted_from=sensor)
     points = random_points(rng)
     np.testing.assert_allclose(

@@ -6,7 +6,6 @@ import pytest
 from rssc.kernels import lie, spline
 from rssc.kernels.bundle import residuals as kernels
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.residuals import GLOBAL_COUNT, READOUT
 from tests.parts import from_python
 from tests.test_lens import LENSES
 
@@ -24,11 +23,10 @@ def make_state(rng, lens, motion, free):
     for _ in range(5):
         poses.append(lie.compose(poses[-1], lie.se3_exp(MOTIONS[motion] * 0.5 * rng.uniform(-1, 1, size=6))))
     poses = np.array(poses)
-    parameters = np.zeros(GLOBAL_COUNT)
-    parameters[:READOUT], parameters[READOUT] = lens.parameters, 0.6
+    model, parameters, limit = lens.kernel_arguments
     point = np.array([[0.4, -0.3, 4.0]])
-    state = kernels.State(lens.kernel_model, parameters, poses, np.zeros((6, 6)), np.zeros((6, 6, 3)), 0.0,
-                          0.0 if free else 0.8, point)  # fmt: skip
+    state = kernels.State(model, limit, np.append(parameters, 0.6), poses, np.zeros((6, 6)), np.zeros((6, 6, 3)),
+                          0.0, 0.0 if free else 0.8, point)  # fmt: skip
     return refresh(state)
 
 
@@ -48,7 +46,7 @@ def make_table(rng, kind, share):
     times = 1.0 + np.arange(nodes, dtype=float)[None] - (nodes - 2)
     pixels = np.array([300.0, 260.0]) + 8 * rng.normal(size=(1, nodes, 2))
     pose = 2 if kind.startswith("free") else -1
-    return kernels.RectifiedTable(np.array([0, 1]), np.array([pose]), np.array([1.0]), share, times,
+    return kernels.RectifiedTable(np.array([0, 1]), np.array([pose]), np.array([1.0]), share, nodes - 3, times,
                                   rng.uniform(0.2, 0.8, (1, nodes)), pixels, np.ones(1), 1.0)  # fmt: skip
 
 
@@ -61,11 +59,11 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
     state = make_state(rng, lens, motion, kind.startswith("free"))
     table = make_table(rng, kind, share)
     target = spline_target if kind == "spline" else rectified_target
-    block = make_batch(pose_count(state))
+    block = make_batch(pose_count(state), len(state.parameters))
     compared = target(state, table, 0)
     first, count = compared[0], pose_count(state)
     eu, ev = linearise_one(state, compared, state.points[0], block)
-    scratch = make_batch(pose_count(state))
+    scratch = make_batch(pose_count(state), len(state.parameters))
 
     def residual(state, point=state.points[0]):
         state = refresh(state)
@@ -82,11 +80,11 @@ def test_jacobian_blocks(rng, kind, lens, motion, share):
 
     for i in range(4 + len(lens.distortion)):
         step = 1e-4 if i < 4 else 1e-7
-        offset = step * np.eye(GLOBAL_COUNT)[i]
+        offset = step * np.eye(len(state.parameters))[i]
         check(block.d_global[:2, i], residual(state._replace(parameters=state.parameters + offset)),
               residual(state._replace(parameters=state.parameters - offset)), step)  # fmt: skip
-    offset = 1e-6 * np.eye(GLOBAL_COUNT)[READOUT]
-    check(block.d_global[:2, READOUT], residual(state._replace(parameters=state.parameters + offset)),
+    offset = 1e-6 * np.eye(len(state.parameters))[-1]
+    check(block.d_global[:2, -1], residual(state._replace(parameters=state.parameters + offset)),
           residual(state._replace(parameters=state.parameters - offset)), 1e-6)  # fmt: skip
     for i in range(3):
         offset = 1e-6 * np.eye(3)[i]
@@ -111,4 +109,7 @@ def test_point_behind_the_camera_is_nan(rng):
     state = make_state(rng, LENSES["pinhole"], "slow", free=False)
     table = make_table(rng, "spline", 0.0)
     target = spline_target(state, table, 0)
-    assert np.isnan(linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch(4))).all()
+    batch = make_batch(4, len(state.parameters))
+    assert np.isnan(linearise_one(state, target, np.array([0.0, 0.0, -4.0]), batch)).all()
+        linearise_one(state, target, np.array([0.0, 0.0, -4.0]), make_batch(4, len(state.parameters)))
+    ).all()

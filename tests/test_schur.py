@@ -8,9 +8,10 @@ from rssc.kernels.bundle import residuals
 from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.robust import loss as loss_kernel
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.linear_solve import global_information, solve_reduced
 from rssc.solver.options import AdjustOptions, Prior
 from rssc.solver.problem import build_problem
-from rssc.solver.schur import Reducer, global_information, solve_reduced
+from rssc.solver.schur import Reducer
 from tests.parts import from_python
 
 linearise_one, pose_count = from_python(residuals.linearise_one), from_python(residuals.pose_count)
@@ -25,9 +26,10 @@ def small_scene(**options):
 def dense_system(problem, state, loss_kind, loss_scale):
     """Normal matrix and gradient over [poses, globals, points], from one Jacobian row pair after the other."""
     poses, points = 6 * len(state.poses), 3 * len(state.points)
-    size = poses + residuals.GLOBAL_COUNT + points
+    globals_ = len(state.parameters)
+    size = poses + globals_ + points
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
-    block = make_batch(pose_count(state))
+    block = make_batch(pose_count(state), globals_)
     for table, target in (
         (problem.spline, spline_target),
         (problem.rectified, rectified_target),
@@ -40,14 +42,14 @@ def dense_system(problem, state, loss_kind, loss_scale):
                 eu, ev = linearise_one(state, compared, state.points[p], block)
                 row = np.zeros((2, size))
                 row[:, 6 * first : 6 * (first + count)] = block.d_pose[:2, : 6 * count]
-                row[:, poses : poses + residuals.GLOBAL_COUNT] = block.d_global[:2]
-                at = poses + residuals.GLOBAL_COUNT + 3 * p
+                row[:, poses : poses + globals_] = block.d_global[:2]
+                at = poses + globals_ + 3 * p
                 row[:, at : at + 3] = block.d_point[:2]
                 weight = table.weights[i] ** 2
                 weight *= importance * loss(loss_kind, loss_scale, weight * (eu**2 + ev**2))[1]
                 matrix += weight * row.T @ row
                 gradient += weight * row.T @ [eu, ev]
-    at = slice(poses, poses + residuals.GLOBAL_COUNT)
+    at = slice(poses, poses + globals_)
     matrix[at, at] += problem.prior_matrix.T @ problem.prior_matrix
     gradient[at] += problem.prior_matrix.T @ (problem.prior_matrix @ state.parameters - problem.prior_values)
     return matrix, gradient
@@ -71,7 +73,7 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
 
     matrix, gradient = dense_system(problem, state, loss_kind, scale)
     pose_count = 6 * len(state.poses)
-    reducer_rows = pose_count + residuals.GLOBAL_COUNT
+    reducer_rows = pose_count + len(state.parameters)
     damped = matrix.copy()
     index = np.arange(len(gradient))
     damped[index[:reducer_rows], index[:reducer_rows]] += damping * linear.damping_diagonal

@@ -208,8 +208,7 @@ def lens_priors(camera: Camera) -> tuple[Prior, ...]:
     """What every camera has: a principal point near the centre, and moderate distortion coefficients."""
     spread = _PRINCIPAL_POINT_SHARE * max(camera.width, camera.height)
     centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
-    names = LENS_MODELS[camera.lens.model]
-    return centre + tuple(Prior({name: 1.0}, 0.0, _DISTORTION_SIGMA) for name in names)
+    return centre + tuple(Prior({name: 1.0}, 0.0, _DISTORTION_SIGMA) for name in camera.lens.coefficient_names)
 
 
 def spread_tracks(tracks: Tracks) -> Tracks:
@@ -240,7 +239,7 @@ def _share(correlation: float) -> float:
 
 
 def _lens_models(lens: str) -> tuple[str, ...]:
-    return tuple(LENS_MODELS) if lens == "auto" else (lens,)
+    return tuple(model.name for model in LENS_MODELS.values() if model.searched) if lens == "auto" else (lens,)
 
 
 def _try_shutters(current: Adjustment, options: dict[str, Any]) -> tuple[Candidate, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rssc.model.arrays import FloatArray
-from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.lens import Lens
 
 _GRID = 15
 
@@ -20,11 +20,11 @@ def convert_lens(lens: Lens, model: str, width: int, height: int) -> Lens:
     seen = np.isfinite(rays).all(axis=1) & (rays[:, 2] > 0.26)
     pixels, rays = pixels[seen], rays[seen]
     start = Lens(model, lens.fx, lens.fy, lens.cx, lens.cy)
-    count = 4 + len(LENS_MODELS[model])
+    count = len(start.parameters)
     scale = np.array([lens.fx, lens.fy, lens.fx, lens.fy, *(1.0,) * (count - 4)])
 
     def residual(x: FloatArray) -> FloatArray:
         return (start.with_parameters(np.maximum(x[:2], 1e-3).tolist() + x[2:].tolist()).project(rays) - pixels).ravel()
 
-    fit = least_squares(residual, start.parameters[:count], x_scale=scale, loss="soft_l1", f_scale=2.0, max_nfev=200)
+    fit = least_squares(residual, start.parameters, x_scale=scale, loss="soft_l1", f_scale=2.0, max_nfev=200)
     return start.with_parameters(fit.x)

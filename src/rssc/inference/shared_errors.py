@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rssc.kernels.bundle.residuals import GLOBAL_COUNT
 from rssc.kernels.bundle.scores import spline_scores
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, with_serial_blas
 from rssc.solver.bundle import Adjustment
+from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
 from rssc.solver.noise import influence_of
 from rssc.solver.options import LOSSES
 from rssc.solver.problem import build_problem
-from rssc.solver.schur import PoseSolver, Reducer, SingularError, global_information
+from rssc.solver.schur import Reducer
 
 MOMENT_FRAMES = 3.0
 """Length of a moment in frames: longer than what a spline's misfit is correlated over."""
@@ -49,29 +49,24 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     problem = build_problem(adjustment.scene, adjustment.options)
     loss = (LOSSES[adjustment.options.loss], adjustment.loss_scale)
     reducer = Reducer(problem, *loss, adjustment.options.sparse, adjustment.options.motion_prior)
-    free = np.flatnonzero(problem.free_globals)
+    free, global_count = np.flatnonzero(problem.free_globals), len(problem.parameter_names)
     try:
         linear = reducer.linearise(problem.start, 0.0)
         information = global_information(problem, linear)
-        answers = np.zeros((len(linear.reduced.rhs_pose), GLOBAL_COUNT))
+        response = np.zeros((len(linear.reduced.rhs_pose), global_count))
         if problem.free_poses:
-            answers[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
+            response[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
     except SingularError:
         return None
-    scores = np.zeros((len(problem.spline.weights), GLOBAL_COUNT))
+    scores = np.zeros((len(problem.spline.weights), global_count))
 
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, linear.support, linear.elimination, answers, *loss, begin, end, scores
+            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, scores
         )
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
-    names = tuple(
-        name
-        for name, index in zip(problem.parameter_names, problem.parameter_indices, strict=True)
-        if problem.free_globals[index]
-    )
-    return Influence(names, information, scores[:, free])
+    return Influence(problem.estimated_names, information, scores[:, free])
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:

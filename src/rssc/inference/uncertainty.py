@@ -137,7 +137,7 @@ def _between_windows(windows: Sequence[Window], sigmas: FloatArray, names: tuple
 
 def parameter_values(camera: Camera, names: tuple[str, ...]) -> FloatArray:
     """(k,) values of lens parameters and of the readout ratio, by name."""
-    known = dict(zip(camera.lens.parameter_names, camera.lens.parameters, strict=False))
+    known = dict(zip(camera.lens.parameter_names, camera.lens.parameters, strict=True))
     known["readout_ratio"] = camera.shutter.readout_ratio
     return np.array([known[name] for name in names])
 

@@ -8,9 +8,17 @@ import numpy as np
 import yaml
 
 from rssc.errors import InputError
-from rssc.model import Lens
+from rssc.model.arrays import FloatArray
+from rssc.model.lens import LENS_MODELS, Lens
 
-_KALIBR = {"radtan": "opencv", "equidistant": "fisheye", "none": "pinhole"}
+_KALIBR = {"none": "pinhole"} | {
+    model.kalibr.name: model.name
+    for model in LENS_MODELS.values()
+    if model.kalibr is not None and model.kalibr.coefficients == model.coefficients
+}
+"""Our lens model of each of Kalibr's."""
+_OPENCV_ORDER = ("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6", "s1", "s2", "s3", "s4", "tx", "ty")
+"""Names of cv2's standard coefficients."""
 
 
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
@@ -82,9 +90,26 @@ def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
     intrinsics = (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
     if kind.lower() in ("fisheye", "equidistant", "kannala_brandt"):
         return Lens("fisheye", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None
-    if len(coefficients) > 4 and np.abs(coefficients[4:]).max() > 0:
-        raise InputError(f"{path} has {len(coefficients)} distortion coefficients; expected k1 k2 p1 p2 alone.")
-    return Lens("opencv", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None
+    model, values = _standard_model(path, coefficients)
+    return Lens(model, *intrinsics, distortion=values), size if size[0] > 0 else None
+
+
+def _standard_model(path: Path, coefficients: FloatArray) -> tuple[str, tuple[float, ...]]:
+    """The smallest of our models with tangential distortion that has all coefficients that are not zero."""
+    known = dict(zip(_OPENCV_ORDER, coefficients.tolist(), strict=False))
+    needed = {"k1", "k2", "p1", "p2"} | {name for name, value in known.items() if value}
+    fitting = [
+        model
+        for model in LENS_MODELS.values()
+        if model.opencv is not None and model.opencv.name == "standard" and needed <= set(model.coefficients)
+    ]
+    if not fitting:
+        raise InputError(
+            f"{path} has {', '.join(sorted(needed - {'k1', 'k2', 'p1', 'p2'}))} besides k1 k2 p1 p2; no lens model of "
+            f"ours holds these."
+        )
+    names = min(fitting, key=lambda model: len(model.coefficients))
+    return names.name, tuple(known.get(name, 0.0) for name in names.coefficients)
 
 
 def read_sensor_lens(source: str | None, width: int, height: int) -> Lens | None:

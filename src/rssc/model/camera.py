@@ -64,7 +64,7 @@ class Camera:
             return pixels
         sensor = self.undistorted_from
         # Undistortion keeps the camera matrix, as Kalibr's and OpenCV's do by default.
-        return sensor.project(Lens("pinhole", sensor.fx, sensor.fy, sensor.cx, sensor.cy).unproject(pixels))
+        return sensor.project(sensor.without_distortion().unproject(pixels))
 
     def row_fraction(self, pixels: ArrayLike) -> FloatArray:
         """(n,) how far into the readout each (n, 2) image pixel is read: 0 first row, 1 one past the last."""

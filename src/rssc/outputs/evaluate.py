@@ -102,8 +102,8 @@ def compare(
             f"the calibration has a {camera.lens.model} lens, the truth a {truth.lens.model} lens: only fx, fy, cx and "
             f"cy are compared, and they mean the same only near the image's centre."
         )
-    estimates = dict(zip(camera.lens.parameter_names, camera.lens.parameters, strict=False))
-    truths = dict(zip(truth.lens.parameter_names, truth.lens.parameters, strict=False))
+    estimates = dict(zip(camera.lens.parameter_names, camera.lens.parameters, strict=True))
+    truths = dict(zip(truth.lens.parameter_names, truth.lens.parameters, strict=True))
     parameters = [ParameterError(n, float(estimates[n]), float(truths[n]), found.sigma(n)) for n in names]
     if camera.shutter.axis != truth.shutter.axis:
         notes.append(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.kernels.image import warp
 from rssc.model.arrays import FloatArray
-from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
 from rssc.solver.problem import with_trajectory
@@ -60,7 +59,7 @@ class Rectifier:
         self.options = RectifyOptions(**options)
         self._scene = scene = with_trajectory(scene)
         camera = scene.camera
-        self.lens = _pinhole(camera.lens) if self.options.undistort else camera.lens
+        self.lens = camera.lens.without_distortion() if self.options.undistort else camera.lens
         """The lens of the rectified images."""
         self._depth = DepthField(scene, self.lens)
         columns, rows = (int(np.ceil(n / _SPACING)) + 1 for n in (camera.width, camera.height))
@@ -106,9 +105,8 @@ class Rectifier:
         reference, sensor = poses[-1], camera.undistorted_from
         pixels = warp.source_pixels(
             self._nodes, self._rays, self._depth.at(frame, reference), self._depth.spacing,
-            _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_model, camera.lens.parameters,
-            warp.NO_LENS if sensor is None else sensor.kernel_model,
-            camera.lens.parameters if sensor is None else sensor.parameters,
+            _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_arguments,
+            (warp.NO_LENS, camera.lens.parameters, 0.0) if sensor is None else sensor.kernel_arguments,
             float(camera.line_count), axis == "columns",
         )  # fmt: skip
         return pixels.reshape(self._grid_shape)
@@ -143,10 +141,6 @@ def sample(image: Image, source_map: NDArray[np.float32], border: str, black: fl
     return cv2.remap(
         image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
-
-
-def _pinhole(lens: Lens) -> Lens:
-    return Lens("pinhole", lens.fx, lens.fy, lens.cx, lens.cy)
 
 
 def _from_reference(poses: FloatArray, reference: FloatArray) -> FloatArray:

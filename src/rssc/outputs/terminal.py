@@ -59,8 +59,8 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     true_values = {}
     if truth is not None:
         names = truth.lens.parameter_names if truth.lens.model == lens.model else ("fx", "fy", "cx", "cy")
-        true_values = dict(zip(names, truth.lens.parameters, strict=False))
-    for name, value in zip(lens.parameter_names, lens.parameters, strict=False):
+        true_values = dict(zip(names, truth.lens.parameters, strict=True))
+    for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
         pixels = name in ("fx", "fy", "cx", "cy")
         label = f"{name} [px]" if pixels else name
         row(label, value, calibration.sigma(name), true_values.get(name), 2 if pixels else 5)

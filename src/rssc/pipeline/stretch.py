@@ -205,7 +205,7 @@ def _blaming_footage() -> Iterator[None]:
 
 
 def _family(lens: str) -> str | None:
-    return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
+    return None if lens == "auto" else LENS_MODELS[lens].family
 
 
 def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray]:

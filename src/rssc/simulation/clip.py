@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Shutter
-from rssc.model.lens import Lens
+from rssc.model.lens import LENS_MODELS, Lens
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.target import Target
 from rssc.simulation.board import board_size, board_world
@@ -27,14 +27,8 @@ _BOARD_RAYS = 3
 
 def typical_lens(model: str, width: int, height: int) -> Lens:
     """A lens as cameras have it: 65 degrees wide, 100 for a fisheye; not quite square pixels, not quite centred."""
-    focal = (0.55 if model == "fisheye" else 0.785) * width
-    distortion = {
-        "pinhole": (),
-        "radial": (-0.12, 0.03),
-        "opencv": (-0.15, 0.05, 0.0008, -0.0006),
-        "fisheye": (0.03, -0.01, 0.004, -0.001),
-    }[model]
-    return Lens(model, focal, 0.994 * focal, 0.506 * width - 0.5, 0.495 * height - 0.5, distortion)
+    focal = (0.55 if LENS_MODELS[model].family == "fisheye" else 0.785) * width
+    return Lens(model, focal, 0.994 * focal, 0.506 * width - 0.5, 0.495 * height - 0.5, LENS_MODELS[model].typical)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rssc.errors import InputError
 from rssc.kernels.bundle.cost import residuals_of
-from rssc.kernels.bundle.residuals import READOUT, State
+from rssc.kernels.bundle.residuals import State
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
@@ -107,11 +107,12 @@ def _settle_scale(problem: Problem, state: State, summary: Summary, settings: Ad
 def compute_residuals(problem: Problem, state: State) -> tuple[FloatArray, FloatArray]:
     """(m, 2) spline residuals and (k, 2) rectified residuals in pixels."""
     spline, rectified = np.empty((len(problem.spline.weights), 2)), np.empty((len(problem.rectified.weights), 2))
+    layout = problem.layouts.of(state)
 
     def task(_: int, begin: int, end: int) -> None:
-        residuals_of(state, problem.spline, problem.rectified, problem.order, begin, end, spline, rectified)
+        residuals_of(state, problem.spline, problem.rectified, layout.order, begin, end, spline, rectified)
 
-    run_chunks(task, problem.chunks)
+    run_chunks(task, layout.chunks)
     return spline, rectified
 
 
@@ -140,8 +141,8 @@ def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
 
 
 def _scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
-    camera = scene.camera.with_lens(scene.camera.lens.with_parameters(state.parameters[:READOUT]))
-    camera = camera.with_readout_ratio(float(np.clip(state.parameters[READOUT], -2, 2)))
+    camera = scene.camera.with_lens(scene.camera.lens.with_parameters(state.parameters[:-1]))
+    camera = camera.with_readout_ratio(float(np.clip(state.parameters[-1], -2, 2)))
     if METHODS[settings.method].free_poses:
         return replace(scene, camera=camera, points=state.points, cam_from_world=state.poses, trajectory=None)
     trajectory = Trajectory(state.poses, state.start, state.spacing)

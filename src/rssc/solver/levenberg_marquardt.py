@@ -20,9 +20,10 @@ from rssc.kernels.bundle import normal_equations as kernels
 from rssc.kernels.bundle.residuals import State
 from rssc.kernels.motion_prior import motion_prior_cost
 from rssc.runtime.threads import run_chunks
+from rssc.solver.linear_solve import SingularError, solve_reduced
 from rssc.solver.options import AdjustOptions
-from rssc.solver.problem import Problem, with_spline
-from rssc.solver.schur import Reducer, SingularError, solve_reduced
+from rssc.solver.problem import Problem, with_parameters, with_spline
+from rssc.solver.schur import Reducer
 
 _MAX_DAMPING = 1e12
 _MIN_DAMPING = 1e-15
@@ -62,13 +63,14 @@ class Summary:
 def total_cost(problem: Problem, state: State, previous: np.ndarray, loss, motion_sigmas) -> float:
     """Cost of a state; points that the lens cannot see any more go back to `previous`, in place."""
     costs = np.zeros(len(state.points))
+    layout = problem.layouts.of(state)
 
     def task(_: int, begin: int, end: int) -> None:
         cost_kernels.trial_cost(
-            state, problem.spline, problem.rectified, problem.order, loss[0], loss[1], previous, begin, end, costs
+            state, problem.spline, problem.rectified, layout.order, loss[0], loss[1], previous, begin, end, costs
         )
 
-    run_chunks(task, problem.chunks)
+    run_chunks(task, layout.chunks)
     residual = problem.prior_matrix @ state.parameters - problem.prior_values
     cost = costs.sum() + residual @ residual
     return cost + (0.0 if motion_sigmas is None else _motion_cost(state, motion_sigmas))
@@ -114,7 +116,7 @@ def optimise(
             continue
         step_pose *= problem.free_reduced[: len(step_pose)]
         step_points = np.empty_like(state.points)
-        predicted = np.zeros(len(problem.chunks))
+        predicted = np.zeros(len(problem.point_chunks))
 
         def substitute(index: int, begin: int, end: int, linear=linear, step_pose=step_pose, step_global=step_global,
                        step_points=step_points, predicted=predicted) -> None:  # fmt: skip
@@ -122,10 +124,10 @@ def optimise(
                 linear.support, linear.elimination, linear.damping, step_pose, step_global, begin, end, step_points
             )
 
-        run_chunks(substitute, problem.chunks)
+        run_chunks(substitute, problem.point_chunks)
         step = np.concatenate([step_pose, step_global])
-        expected = predicted.sum() + step @ (damping * linear.damping_diagonal * step - gradient_vector)
-        trial = state._replace(parameters=state.parameters + step_global, points=state.points + step_points)
+        expected = predicted.sum() + step @ (linear.damping * linear.damping_diagonal * step - gradient_vector)
+        trial = with_parameters(state, state.parameters + step_global)._replace(points=state.points + step_points)
         if problem.free_poses:
             trial = with_spline(trial, lie.retract(state.poses, step_pose.reshape(-1, 6)))
         trial_cost = _safe_cost(problem, trial, state.points, loss, options.motion_prior)

@@ -7,20 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
+from rssc.kernels import lenses as lens_kernels
 from rssc.kernels import spline as spline_kernels
-from rssc.kernels.bundle.residuals import GLOBAL_COUNT, READOUT, RectifiedTable, SplineTable, State
+from rssc.kernels.bundle.residuals import HERMITE, QUADRATIC, RectifiedTable, SplineTable, State
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Neighbours, Scene
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.runtime.threads import balanced_chunks, thread_count
+from rssc.solver.layout import Layouts
 from rssc.solver.methods import METHODS, Method
 from rssc.solver.options import AdjustOptions
 from rssc.solver.spline_fit import fit_trajectory
 
 _MAX_STEP = 1.5  # frame intervals between linked observations
 _LEAST_DAMPING = 1e-8
-_WORTH_A_THREAD = 4000  # residuals; fewer are evaluated sooner than a thread wakes up
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,16 @@ class Problem:
     spline: SplineTable
     rectified: RectifiedTable
     parameter_names: tuple[str, ...]
-    """Names of the global parameters that the lens has, readout_ratio last."""
-    parameter_indices: IntArray
-    """Where they are among the nine that the kernels carry."""
+    """(g,) names of the global parameters: those of the lens, readout_ratio last."""
     free_globals: NDArray[np.bool_]
-    """(9,) mask of the estimated ones."""
+    """(g,) mask of the estimated ones."""
     free_poses: bool
     free_translations: bool
     free_points: bool
     prior_matrix: FloatArray
-    """(k, 9) whitened rows, with `prior_values` (k,) on the right."""
+    """(k, g) whitened rows, with `prior_values` (k,) on the right."""
     prior_values: FloatArray
-    order: IntArray
-    """(p,) the points by the time at which they are first seen: neighbours share spline intervals, which are then
-    computed together."""
+    layouts: Layouts
 
     @cached_property
     def residuals_per_point(self) -> IntArray:
@@ -52,14 +49,18 @@ class Problem:
         return np.diff(self.spline.offsets) + np.diff(self.rectified.offsets)
 
     @cached_property
-    def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of points (as `order` has them, where that matters) for threads that evaluate or substitute back."""
-        work = np.concatenate([[0], np.cumsum(self.residuals_per_point[self.order])])
-        return balanced_chunks(work, min(thread_count(), 1 + int(work[-1]) // _WORTH_A_THREAD))
+    def point_chunks(self) -> list[tuple[int, int]]:
+        """Ranges of points, for threads that substitute back."""
+        return balanced_chunks(np.concatenate([[0], np.cumsum(self.residuals_per_point)]), thread_count())
+
+    @property
+    def estimated_names(self) -> tuple[str, ...]:
+        """Names of the estimated global parameters."""
+        return tuple(name for name, free in zip(self.parameter_names, self.free_globals, strict=True) if free)
 
     @cached_property
     def free_reduced(self) -> NDArray[np.bool_]:
-        """(6 n + 9,) mask of what is estimated of poses and globals."""
+        """(6 n + g,) mask of what is estimated of poses and globals."""
         pose = np.repeat([self.free_poses, self.free_poses and self.free_translations], 3)
         return np.concatenate([np.tile(pose, len(self.start.poses)), self.free_globals])
 
@@ -89,41 +90,43 @@ def with_spline(state: State, poses: FloatArray) -> State:
     return state._replace(poses=poses)
 
 
+def with_parameters(state: State, parameters: FloatArray) -> State:
+    """The same state with other globals, and with the limit of the lens that belongs to them."""
+    limit = lens_kernels.field_limit(state.lens_model, parameters)
+    return state._replace(parameters=parameters, lens_limit=limit)
+
+
 def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
     """Checks the scene against the method and lays out its residuals."""
     method = METHODS[options.method]
     _check(scene, method, options)
     lens = scene.camera.lens
-    parameters = np.zeros(GLOBAL_COUNT)
-    parameters[:READOUT] = lens.parameters
-    parameters[READOUT] = scene.camera.shutter.readout_ratio
+    model, lens_parameters, limit = lens.kernel_arguments
+    parameters = np.append(lens_parameters, scene.camera.shutter.readout_ratio)
     names = (*lens.parameter_names, "readout_ratio")
-    indices = np.array([*range(len(names) - 1), READOUT])
     if method.free_poses:
         poses, start, spacing = np.array(scene.cam_from_world), 0.0, 0.0
     else:
         trajectory = start_trajectory(scene, options.knot_spacing)
         poses, start, spacing = np.array(trajectory.control_poses), trajectory.start, trajectory.knot_spacing
     empty = State(
-        lens.kernel_model, parameters, poses, np.zeros((len(poses), 6)), np.zeros((len(poses), 6, 3)),
+        model, limit, parameters, poses, np.zeros((len(poses), 6)), np.zeros((len(poses), 6, 3)),
         float(start), float(spacing), np.array(scene.points),
     )  # fmt: skip
-    free = np.zeros(GLOBAL_COUNT, dtype=bool)
-    free[indices] = [name not in options.fixed for name in names]
-    prior_matrix = np.zeros((len(options.priors), GLOBAL_COUNT))
+    prior_matrix = np.zeros((len(options.priors), len(names)))
     for row, prior in zip(prior_matrix, options.priors, strict=True):
         for name, coefficient in prior.coefficients.items():
             if name not in names:
                 raise InputError(f"prior on {name!r}; a {lens.model} lens has {', '.join(names)}.")
-            row[indices[names.index(name)]] = coefficient / prior.sigma
+            row[names.index(name)] = coefficient / prior.sigma
+    spline, rectified = _spline_table(scene, method), _rectified_table(scene, method, options)
     return Problem(
         start=with_spline(empty, poses),
-        spline=_spline_table(scene, method),
-        rectified=_rectified_table(scene, method, options),
-        order=_order_points(scene.tracks),
+        spline=spline,
+        rectified=rectified,
+        layouts=Layouts(spline, rectified, _order_points(scene.tracks)),
         parameter_names=names,
-        parameter_indices=indices,
-        free_globals=free,
+        free_globals=np.array([name not in options.fixed for name in names]),
         free_poses="poses" not in options.fixed,
         free_translations="translations" not in options.fixed,
         free_points="points" not in options.fixed,
@@ -202,7 +205,7 @@ def _rectified_table(scene: Scene, method: Method, options: AdjustOptions) -> Re
     point_count = scene.tracks.point_count
     if method.interpolant is None:
         return RectifiedTable(
-            np.zeros(point_count + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), 0.0, np.zeros((0, 3)),
+            np.zeros(point_count + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), 0.0, QUADRATIC, np.zeros((0, 3)),
             np.zeros((0, 3)), np.zeros((0, 3, 2)), np.zeros(0), 1.0,
         )  # fmt: skip
     if scene.neighbours is not None:
@@ -227,6 +230,7 @@ def _rectified_table(scene: Scene, method: Method, options: AdjustOptions) -> Re
         poses=frames.astype(np.int64) if method.free_poses else np.full(len(order), -1, np.int64),
         reference_times=scene.frame_times[frames] + options.reference_base,
         reference_share=options.reference_share,
+        interpolant=QUADRATIC if method.interpolant == "quadratic" else HERMITE,
         frame_times=np.ascontiguousarray(scene.frame_times[neighbours.node_frames[order]]),
         fractions=_fractions(scene, pixels.reshape(-1, 2)).reshape(pixels.shape[:2]),
         pixels=pixels,

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import solveh_banded
 
 from rssc.errors import InputError
-from rssc.kernels import lie, spline
-from rssc.kernels.jit import kernel
+from rssc.kernels import lie
 from rssc.kernels.motion_prior import motion_prior_blocks
+from rssc.kernels.spline_fit import add_to_band, interpolate_geodesics, linearise_fit
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.model.trajectory import Trajectory
@@ -20,47 +20,6 @@ from rssc.model.trajectory import Trajectory
 _SMOOTHNESS = 1e-4
 _MAX_ITERATIONS = 10
 _BAND = 24  # four controls of six
-
-
-@kernel
-def _linearise(controls, start, spacing, times, targets, residuals, jacobians, first):
-    w, transports = spline.increments(controls)
-    for i in range(len(times)):
-        k, s = spline.locate(times[i], start, spacing, len(controls))
-        pose, d_controls, _ = spline.pose_with_jacobian(controls, w, k, s)
-        residual = lie.se3_log(lie.compose(pose, lie.inverse(targets[i])))
-        jacobian = lie.multiply(lie.se3_left_jacobian_inverse(residual), d_controls)
-        for row in range(6):
-            residuals[i, row] = residual[row]
-            for column in range(24):
-                jacobians[i, row, column] = jacobian[row, column]
-        first[i] = k
-    return w, transports
-
-
-@kernel
-def _add(first, normals, gradients, band, gradient):
-    """Adds symmetric blocks and their gradients, each from control first[i] on, to a lower band and a gradient."""
-    size = normals.shape[1]
-    for i in range(len(first)):
-        at = 6 * first[i]
-        for a in range(size):
-            gradient[at + a] += gradients[i, a]
-            for b in range(a + 1):
-                band[a - b, at + b] += normals[i, a, b]
-
-
-@kernel
-def _between(poses, index, shares):
-    out = np.empty((len(index), 3, 4))
-    for n in range(len(index)):
-        first = poses[index[n]]
-        step = lie.se3_log(lie.compose(poses[index[n] + 1], lie.inverse(first)))
-        pose = lie.compose(lie.se3_exp(shares[n] * step), first)
-        for row in range(3):
-            for column in range(4):
-                out[n, row, column] = pose[row, column]
-    return out
 
 
 def knot_count(duration: float, knot_spacing: float) -> int:
@@ -72,7 +31,7 @@ def interpolate_poses(times: FloatArray, poses: FloatArray, at: FloatArray) -> F
     """(n, 3, 4) poses on the geodesics between given ones, constant velocity beyond the ends."""
     index = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
     shares = (at - times[index]) / (times[index + 1] - times[index])
-    return _between(np.array(poses), index, shares)
+    return interpolate_geodesics(np.array(poses), index, shares)
 
 
 def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: float, knot_spacing: float) -> Trajectory:
@@ -93,12 +52,12 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
     residuals, jacobians = np.empty((len(times), 6)), np.empty((len(times), 6, 24))
     first = np.empty(len(times), dtype=np.int64)
     for _ in range(_MAX_ITERATIONS):
-        w, transports = _linearise(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
+        w, transports = linearise_fit(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
         band, gradient = np.zeros((_BAND, 6 * count)), np.zeros(6 * count)
         transposed = jacobians.transpose(0, 2, 1)
-        _add(first, transposed @ jacobians, (transposed @ residuals[:, :, None])[:, :, 0].copy(), band, gradient)
+        add_to_band(first, transposed @ jacobians, (transposed @ residuals[:, :, None])[:, :, 0].copy(), band, gradient)
         smooth, bend = motion_prior_blocks(w, transports, np.full(6, _SMOOTHNESS))
-        _add(np.arange(len(smooth)), smooth, bend, band, gradient)
+        add_to_band(np.arange(len(smooth)), smooth, bend, band, gradient)
         step = -solveh_banded(band, gradient, lower=True).reshape(-1, 6)
         controls = lie.retract(controls, step)
         if np.abs(step).max() < 1e-10 * (1 + np.abs(controls).max()):

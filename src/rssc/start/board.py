@@ -12,8 +12,9 @@ import numpy as np
 
 from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray, IntArray
-from rssc.model.lens import Lens
+from rssc.model.lens import LENS_MODELS, Lens
 from rssc.model.tracks import Tracks
+from rssc.start.lens_search import MODEL_OF, families_of
 
 MIN_CORNERS = 8
 _MIN_FRAMES = 8
@@ -53,7 +54,7 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
             f"it in the image, large and sharp, and move the camera in front of it."
         )
     few = seen[np.linspace(0, len(seen) - 1, min(_TRIED_FRAMES, len(seen))).astype(int)]
-    models = {"auto": ("radial", "fisheye"), "fisheye": ("fisheye",)}.get(lens, ("radial",))
+    models = [MODEL_OF[family] for family in families_of(None if lens == "auto" else LENS_MODELS[lens].family)]
     lenses = [Lens(model, f, f, (width - 1) / 2, (height - 1) / 2) for model in models for f in _FOCALS * width]
     errors = [np.median([_place_board(one, tracks, points, int(frame))[1] for frame in few]) for one in lenses]
     best = lenses[int(np.argmin(errors))]

@@ -57,17 +57,17 @@ def quiet_pycolmap() -> Any:
     return pycolmap
 
 
-# Our parameters of each COLMAP model, as positions in COLMAP's list: fx, fy, cx, cy, then the distortion.
-_MODELS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "SIMPLE_PINHOLE": ("pinhole", (0, 0, 1, 2)),
-    "PINHOLE": ("pinhole", (0, 1, 2, 3)),
-    "SIMPLE_RADIAL": ("radial", (0, 0, 1, 2, 3)),
-    "RADIAL": ("radial", (0, 0, 1, 2, 3, 4)),
-    "OPENCV": ("opencv", (0, 1, 2, 3, 4, 5, 6, 7)),
-    "SIMPLE_RADIAL_FISHEYE": ("fisheye", (0, 0, 1, 2, 3)),
-    "RADIAL_FISHEYE": ("fisheye", (0, 0, 1, 2, 3, 4)),
-    "OPENCV_FISHEYE": ("fisheye", (0, 1, 2, 3, 4, 5, 6, 7)),
-}
+def _colmap_models() -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Our lens of each COLMAP model, and where fx, fy, cx, cy and its coefficients are in COLMAP's list."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for model in LENS_MODELS.values():
+        if model.colmap.coefficients == model.coefficients:
+            found[model.colmap.name] = model.name, tuple(range(4 + len(model.coefficients)))
+        found |= {name: (model.name, positions) for name, positions in model.colmap_shorter.items()}
+    return found
+
+
+_MODELS = _colmap_models()
 
 
 def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
@@ -79,14 +79,14 @@ def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
         )
     name, positions = _MODELS[model]
     fx, fy, cx, cy, *distortion = np.asarray(parameters, dtype=float)[list(positions)]
-    distortion += [0.0] * (len(LENS_MODELS[name]) - len(distortion))
+    distortion += [0.0] * (len(LENS_MODELS[name].coefficients) - len(distortion))
     return Lens(name, fx, fy, cx - _HALF_PIXEL, cy - _HALF_PIXEL, tuple(distortion))
 
 
 def _camera(lens: Lens, width: int, height: int) -> Any:
     """A COLMAP camera with one focal length and one distortion coefficient, all that a start can tell."""
     colmap = quiet_pycolmap()
-    model = "SIMPLE_RADIAL_FISHEYE" if lens.model == "fisheye" else "SIMPLE_RADIAL"
+    model = "SIMPLE_RADIAL_FISHEYE" if lens.family == "fisheye" else "SIMPLE_RADIAL"
     first = lens.distortion[0] if lens.distortion else 0.0
     focal = float(np.sqrt(lens.fx * lens.fy))
     camera = colmap.Camera(

@@ -15,10 +15,10 @@ import numpy as np
 
 from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
-from rssc.model.lens import Lens
+from rssc.model.lens import LENS_MODELS, Lens
 from rssc.start.colmap import SEED, lens_from_colmap, quiet_pycolmap
 
-COLMAP_MODELS = {"pinhole": "PINHOLE", "radial": "RADIAL", "opencv": "OPENCV", "fisheye": "OPENCV_FISHEYE"}
+COLMAP_MODELS = {model.name: model.colmap.name for model in LENS_MODELS.values()} | {"radial": "RADIAL"}
 """COLMAP's name of each of our lens models."""
 
 _MATCHED = 0.5  # of the progress

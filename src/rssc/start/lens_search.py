@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.model import Lens
 from rssc.model.arrays import FloatArray
+from rssc.model.lens import LENS_MODELS, Lens
 from rssc.start import colmap
 from rssc.start.keyframes import Pair
 
@@ -46,7 +46,7 @@ def families_of(lens: str | None) -> tuple[str, ...]:
 
 def centred_lens(model: str, focal: float, distortion: float, width: int, height: int) -> Lens:
     """A radial or fisheye lens with one distortion coefficient."""
-    rest = (0.0,) * (3 if model == "fisheye" else 1)
+    rest = (0.0,) * (len(LENS_MODELS[model].coefficients) - 1)
     return Lens(model, focal, focal, (width - 1) / 2, (height - 1) / 2, (distortion, *rest))
 
 

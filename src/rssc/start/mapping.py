@@ -131,7 +131,7 @@ def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate],
     other = next((c for c in candidates if c.lens.model != lens.model), None)
     if other is not None and other.cost < FAMILY_DOUBT * candidates[0].cost:
         # To third order in the angle, tan(theta) = theta + theta^3 / 3.
-        shift = 1 / 3 if other.lens.model == "fisheye" else -1 / 3
+        shift = 1 / 3 if other.lens.family == "fisheye" else -1 / 3
         start = centred_lens(
             other.lens.model, lens.fx, lens.distortion[0] + shift, keyframes.width, keyframes.height
         )  # fmt: skip

@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rssc.kernels.jit import inlined, kernel
-from rssc.kernels.lens import PARAMETER_COUNT
 
 LANES = 32
 _VECTOR = 4  # lanes of one instruction
 
 MAX_POSES = 4
 POSE_COLUMNS = 6 * MAX_POSES
-GLOBAL_COUNT = PARAMETER_COUNT + 1  # the lens, then the readout ratio
 
 # Quantities. What the residual compares: world point (3), place on the interval, derivative of the reading time in the
 # readout ratio, measured pixel (2) and its derivative in the readout ratio (2).
@@ -42,18 +40,18 @@ class Batch(NamedTuple):
     residuals: np.ndarray  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
     weights: np.ndarray  # (LANES,) one over the standard deviation
     importances: np.ndarray  # (LANES,) factor on the squares
-    rows: np.ndarray  # (2 LANES, 6 poses + 10) derivatives in poses and globals, and the residual
+    rows: np.ndarray  # (2 LANES, 6 poses + globals + 1) derivatives in poses and globals, and the residual
     d_pose: np.ndarray  # (2 LANES, 6 poses) view of rows
-    d_global: np.ndarray  # (2 LANES, 9) view of rows
+    d_global: np.ndarray  # (2 LANES, globals) view of rows
     d_point: np.ndarray  # (2 LANES, 3)
     d_camera_point: np.ndarray  # (2, 3) scratch
-    d_lens: np.ndarray  # (2, 8) scratch
+    d_lens: np.ndarray  # (2, globals - 1) scratch
 
 
 @kernel
-def make_batch(poses):
-    """A batch of residuals that depend on so many poses each."""
-    rows = np.zeros((2 * LANES, 6 * poses + GLOBAL_COUNT + 1))
+def make_batch(poses, globals_):
+    """A batch of residuals that depend on so many poses and global parameters (the lens, then the readout) each."""
+    rows = np.zeros((2 * LANES, 6 * poses + globals_ + 1))
     return Batch(
         np.zeros(INCREMENT + 3 * INCREMENT_SIZE),
         np.zeros(LANES, np.int64),
@@ -62,10 +60,10 @@ def make_batch(poses):
         np.zeros(LANES),
         rows,
         rows[:, : 6 * poses],
-        rows[:, 6 * poses : 6 * poses + GLOBAL_COUNT],
+        rows[:, 6 * poses : 6 * poses + globals_],
         np.zeros((2 * LANES, 3)),
         np.zeros((2, 3)),
-        np.zeros((2, PARAMETER_COUNT)),
+        np.zeros((2, globals_ - 1)),
     )
 
 

@@ -2,70 +2,79 @@
 
 import math
 
-import numpy as np
-
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.order import BLOCK, enqueue, fill
-from rssc.kernels.bundle.residuals import evaluate, pose_count
+from rssc.kernels.bundle.order import fill
+from rssc.kernels.bundle.residuals import evaluate, place, pose_count, rectified_target, spline_target
 from rssc.kernels.jit import kernel, part
 from rssc.kernels.robust import loss
 
 
 @part
-def _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, costs):
-    """Adds to costs (p,) what the residuals of the points cost; NaN where a camera does not see a point."""
-    rows, weights, importances, owners = batch.rows, batch.weights, batch.importances, batch.owners
+def _cost_of_point(state, spline, rectified, loss_kind, loss_scale, p, batch):
+    """Cost of one point, one residual after the other."""
+    rows, point = batch.rows, (state.points[p, 0], state.points[p, 1], state.points[p, 2])
     last = rows.shape[1] - 1
-    queue = enqueue(state, spline, rectified, points)
-    heads = queue.heads
-    for k in range(queue.low, queue.high + 1):
-        while heads[k] >= 0:
-            count = fill(state, spline, rectified, queue, k, batch)
-            evaluate(state, k, count, batch)
-            for i in range(count):
-                eu, ev = rows[2 * i, last], rows[2 * i + 1, last]
-                value, _ = loss(loss_kind, loss_scale, weights[i] * weights[i] * (eu * eu + ev * ev))
-                costs[owners[i]] += importances[i] * value
+    from_spline = spline.offsets[p + 1] - spline.offsets[p]
+    cost = 0.0
+    for j in range(from_spline + rectified.offsets[p + 1] - rectified.offsets[p]):
+        if j < from_spline:
+            i = spline.offsets[p] + j
+            target, weight, importance = spline_target(state, spline, i), spline.weights[i], 1.0
+        else:
+            i = rectified.offsets[p] + j - from_spline
+            target = rectified_target(state, rectified, i)
+            weight, importance = rectified.weights[i], rectified.importance
+        place(batch.lanes, 0, target, point)
+        evaluate(state, target[0], 1, batch)
+        eu, ev = rows[0, last], rows[1, last]
+        value, _ = loss(loss_kind, loss_scale, weight * weight * (eu * eu + ev * ev))
+        cost += importance * value
+    return cost
 
 
 @kernel
 def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous, begin, end, costs):
-    """Writes the costs of the points order[begin:end] of a trial state to costs (p,), which is zero.
+    """Writes the costs of the points of the blocks [begin, end) of a trial state to costs (p,), which is zero.
 
-    A point that the step moved behind a camera goes back to its `previous` place, so that one far point cannot hold
-    up all others; the trial is then judged as it is.
+    A point that the step moved to where a camera does not see it goes back to its `previous` place, so that one far
+    point cannot hold up all others; the trial is then judged as it is.
     """
-    batch = make_batch(pose_count(state))
-    for first in range(begin, end, BLOCK):
-        points = order[first : min(first + BLOCK, end)]
-        _add_costs(state, spline, rectified, loss_kind, loss_scale, points, batch, costs)
-        lost = np.empty_like(points)
-        count = 0
-        for p in points:
+    batch = make_batch(pose_count(state), len(state.parameters))
+    rows, weights, importances, owners = batch.rows, batch.weights, batch.importances, batch.owners
+    last = rows.shape[1] - 1
+    for b in range(begin, end):
+        at = order.offsets[b]
+        while at < order.offsets[b + 1]:
+            count = fill(state, spline, rectified, order, at, order.offsets[b + 1], batch)
+            evaluate(state, order.first_poses[at], count, batch)
+            for i in range(count):
+                eu, ev = rows[2 * i, last], rows[2 * i + 1, last]
+                value, _ = loss(loss_kind, loss_scale, weights[i] * weights[i] * (eu * eu + ev * ev))
+                costs[owners[i]] += importances[i] * value
+            at += count
+        for n in range(order.blocks[b], order.blocks[b + 1]):
+            p = order.points[n]
             if math.isnan(costs[p]):
-                costs[p] = 0.0
-                for j in range(3):  # not by the row: numba would compile the words of a shape error, 2 s of them
+                for j in range(3):  # a row assignment adds 2 s of compile time (numba's broadcast error)
                     state.points[p, j] = previous[p, j]
-                lost[count] = p
-                count += 1
-        _add_costs(state, spline, rectified, loss_kind, loss_scale, lost[:count], batch, costs)
+                costs[p] = _cost_of_point(state, spline, rectified, loss_kind, loss_scale, p, batch)
 
 
 @kernel
 def residuals_of(state, spline, rectified, order, begin, end, out_spline, out_rectified):
-    """Unweighted residuals (m, 2) of the points order[begin:end] in both tables, in pixels."""
-    batch = make_batch(pose_count(state))
+    """Unweighted residuals (m, 2) of the points of the blocks [begin, end) in both tables, in pixels."""
+    batch = make_batch(pose_count(state), len(state.parameters))
     last = batch.rows.shape[1] - 1
-    for first in range(begin, end, BLOCK):
-        queue = enqueue(state, spline, rectified, order[first : min(first + BLOCK, end)])
-        for k in range(queue.low, queue.high + 1):
-            while queue.heads[k] >= 0:
-                count = fill(state, spline, rectified, queue, k, batch)
-                evaluate(state, k, count, batch)
-                for n in range(count):
-                    i = batch.residuals[n]
-                    for a in range(2):
-                        if i < len(spline.weights):
-                            out_spline[i, a] = batch.rows[2 * n + a, last]
-                        else:
-                            out_rectified[i - len(spline.weights), a] = batch.rows[2 * n + a, last]
+    for b in range(begin, end):
+        at = order.offsets[b]
+        while at < order.offsets[b + 1]:
+            count = fill(state, spline, rectified, order, at, order.offsets[b + 1], batch)
+            evaluate(state, order.first_poses[at], count, batch)
+            for n in range(count):
+                i = batch.residuals[n]
+                for a in range(2):
+                    if i < len(spline.weights):
+                        out_spline[i, a] = batch.rows[2 * n + a, last]
+                    else:
+                        out_rectified[i - len(spline.weights), a] = batch.rows[2 * n + a, last]
+            at += count

@@ -18,129 +18,19 @@ and z in place, for the way back.
 Work when the readout has moved: `find_support`. Once per linearisation: `accumulate`, `back_substitute`, which run on a
 range of points and release the GIL; a chunk fills its own copy of the system.
 
-Storage of the symmetric S, upper triangle: `band` keeps the six rows of pose k as band[k, :, c - 6 k] for columns
-c >= 6 k, `blocks` keeps 6x6 blocks in compressed rows, for tracks that close loops.
+`system` has where all of it is stored.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from rssc.kernels.bundle.batch import GLOBAL_COUNT, MAX_POSES, make_batch
-from rssc.kernels.bundle.order import BLOCK, enqueue, fill
-from rssc.kernels.bundle.residuals import linearise, pose_count, rectified_first_pose, spline_first_pose
+from rssc.kernels.bundle.batch import make_batch
+from rssc.kernels.bundle.order import fill
+from rssc.kernels.bundle.residuals import linearise, pose_count
+from rssc.kernels.bundle.system import add_blocks, find_pose
 from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.robust import loss
-
-
-class Support(NamedTuple):
-    """The sorted poses that each point touches."""
-
-    offsets: np.ndarray  # (p + 1,)
-    poses: np.ndarray  # (sum,) pose indices
-
-
-class Reduced(NamedTuple):
-    """One chunk's share of the reduced system. Either `band` or `blocks` is used, the other is empty."""
-
-    band: np.ndarray  # (n, 6, width)
-    blocks: np.ndarray  # (nonzero blocks, 6, 6)
-    block_offsets: np.ndarray  # (n + 1,)
-    block_columns: np.ndarray  # (nonzero blocks,)
-    border: np.ndarray  # (9, 6 n), transposed so that inner loops run along it
-    corner: np.ndarray  # (9, 9)
-    rhs_pose: np.ndarray  # (6 n,)
-    rhs_global: np.ndarray  # (9,)
-    gradient_pose: np.ndarray  # (6 n,) before the elimination
-    gradient_global: np.ndarray  # (9,)
-    diagonal_pose: np.ndarray  # (6 n,) of U
-    intervals: np.ndarray  # (n, 6 poses + 10, same) normal matrix of the rows that begin at each pose, not yet spread
-    totals: np.ndarray  # (2,) cost, largest point gradient
-
-
-class Elimination(NamedTuple):
-    """What back substitution needs, per point."""
-
-    coupling: np.ndarray  # (18 * sum of supports,) Y as (3, 6 m) per point
-    coupling_global: np.ndarray  # (p, 3, 9) F
-    factor: np.ndarray  # (p, 6) L: l00 l10 l11 l20 l21 l22
-    z: np.ndarray  # (p, 3)
-    free: np.ndarray  # (p,) whether the point is estimated
-
-
-@kernel
-def clear(reduced):
-    """Sets a chunk's share to zero."""
-    reduced.band[:] = 0.0
-    reduced.blocks[:] = 0.0
-    reduced.intervals[:] = 0.0
-    reduced.border[:] = 0.0
-    reduced.corner[:] = 0.0
-    reduced.rhs_pose[:] = 0.0
-    reduced.rhs_global[:] = 0.0
-    reduced.gradient_pose[:] = 0.0
-    reduced.gradient_global[:] = 0.0
-    reduced.diagonal_pose[:] = 0.0
-    reduced.totals[:] = 0.0
-
-
-@kernel
-def find_support(state, spline, rectified, offsets, poses, spans):
-    """Writes the poses that each point touches, and over how many poses (p,) they are spread."""
-    touched = np.zeros(len(state.poses), dtype=np.bool_)
-    at = 0
-    for p in range(len(spans)):
-        low, high = len(state.poses), -1
-        for i in range(spline.offsets[p], spline.offsets[p + 1]):
-            k, _ = spline_first_pose(state, spline, i)
-            low, high = min(low, k), max(high, k + MAX_POSES - 1)
-            for m in range(k, k + MAX_POSES):
-                touched[m] = True
-        for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
-            k, _ = rectified_first_pose(state, rectified, i)
-            last = k if rectified.poses[i] >= 0 else k + MAX_POSES - 1
-            low, high = min(low, k), max(high, last)
-            for m in range(k, last + 1):
-                touched[m] = True
-        offsets[p] = at
-        spans[p] = max(high - low + 1, 0)
-        for k in range(low, high + 1):
-            if touched[k]:
-                poses[at] = k
-                at += 1
-                touched[k] = False
-    offsets[len(spans)] = at
-
-
-@part
-def _find(values, begin, end, value):
-    while begin < end:
-        middle = (begin + end) // 2
-        if values[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@kernel
-def add_blocks(reduced, first, matrices, count):
-    """S += symmetric matrices (m, 6 count, 6 count), each over `count` consecutive poses from first[i] on."""
-    band, blocks = reduced.band, reduced.blocks
-    offsets, columns = reduced.block_offsets, reduced.block_columns
-    for i in range(len(first)):
-        for m in range(count):
-            k = first[i] + m
-            for n in range(m, count):
-                at = 6 * (n - m) if len(band) > 0 else _find(columns, offsets[k], offsets[k + 1], k + n - m)
-                for a in range(6):
-                    for b in range(6):
-                        value = matrices[i, 6 * m + a, 6 * n + b]
-                        if len(band) > 0:
-                            band[k, a, at + b] += value
-                        else:
-                            blocks[at, a, b] += value
 
 
 @inlined
@@ -207,7 +97,7 @@ def _subtract_border(border, rhs, poses, y, f, z):
         row = rhs[at : at + size]
         for a in range(size):
             row[a] -= z0 * ya[a] + z1 * yb[a] + z2 * yc[a]
-        for b in range(GLOBAL_COUNT):
+        for b in range(f.shape[1]):
             f0, f1, f2 = f[0, b], f[1, b], f[2, b]
             row = border[b, at : at + size]
             for a in range(size):
@@ -272,25 +162,26 @@ def _gather(support, k, size, count, batch, elimination):
     """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
     rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
     w, g, b, v = elimination.coupling, elimination.coupling_global, elimination.z, elimination.factor
+    global_count = g.shape[2]
     for i in range(count):
         p, upper, lower = owners[i], rows[2 * i], rows[2 * i + 1]
         x0, x1, x2 = d_point[2 * i, 0], d_point[2 * i, 1], d_point[2 * i, 2]
         y0, y1, y2 = d_point[2 * i + 1, 0], d_point[2 * i + 1, 1], d_point[2 * i + 1, 2]
         begin, end = offsets[p], offsets[p + 1]
         length = 6 * (end - begin)
-        at = 18 * begin + 6 * (_find(poses, begin, end, k) - begin)
+        at = 18 * begin + 6 * (find_pose(poses, begin, end, k) - begin)
         w0, w1, w2 = w[at : at + size], w[at + length :], w[at + 2 * length :]
         for c in range(size):
             x, y = upper[c], lower[c]
             w0[c] += x0 * x + y0 * y
             w1[c] += x1 * x + y1 * y
             w2[c] += x2 * x + y2 * y
-        for c in range(GLOBAL_COUNT):
+        for c in range(global_count):
             x, y = upper[size + c], lower[size + c]
             g[p, 0, c] += x0 * x + y0 * y
             g[p, 1, c] += x1 * x + y1 * y
             g[p, 2, c] += x2 * x + y2 * y
-        x, y = upper[size + GLOBAL_COUNT], lower[size + GLOBAL_COUNT]
+        x, y = upper[size + global_count], lower[size + global_count]
         b[p, 0] += x0 * x + y0 * y
         b[p, 1] += x1 * x + y1 * y
         b[p, 2] += x2 * x + y2 * y
@@ -321,10 +212,10 @@ def _eliminate(support, p, damping, reduced, elimination):
     else:
         _subtract_from_blocks(reduced.blocks, reduced.block_offsets, reduced.block_columns, poses, y)
     _subtract_border(reduced.border, reduced.rhs_pose, poses, y, f, z)
-    for a in range(GLOBAL_COUNT):
+    for a in range(f.shape[1]):
         f0, f1, f2 = f[0, a], f[1, a], f[2, a]
         reduced.rhs_global[a] -= f0 * z[0] + f1 * z[1] + f2 * z[2]
-        for b in range(GLOBAL_COUNT):
+        for b in range(f.shape[1]):
             reduced.corner[a, b] -= f0 * f[0, b] + f1 * f[1, b] + f2 * f[2, b]
 
 
@@ -332,29 +223,29 @@ def _eliminate(support, p, damping, reduced, elimination):
 def accumulate(
     state, spline, rectified, support, order, loss_kind, loss_scale, damping, begin, end, reduced, elimination
 ):
-    """Adds the points order[begin:end] to `reduced`, which is zero, and fills their part of `elimination`."""
-    batch = make_batch(pose_count(state))
+    """Adds the points of the blocks [begin, end) to `reduced`, which is zero, and fills their part of `elimination`."""
+    batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
     columns = rows.shape[1]
     gram = np.empty((columns, columns))
     cost = 0.0
-    for first in range(begin, end, BLOCK):
-        points = order[first : min(first + BLOCK, end)]
+    for block in range(begin, end):
+        points = order.points[order.blocks[block] : order.blocks[block + 1]]
         for p in points:
             elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]] = 0.0
-        queue = enqueue(state, spline, rectified, points)
-        heads = queue.heads
-        for k in range(queue.low, queue.high + 1):
-            while heads[k] >= 0:
-                count = fill(state, spline, rectified, queue, k, batch)
-                linearise(state, k, count, batch)
-                cost += _weigh(loss_kind, loss_scale, count, batch)
-                used = rows[: 2 * count]
-                np.dot(used.T, used, gram)
-                for a in range(columns):
-                    for b in range(columns):
-                        intervals[k, a, b] += gram[a, b]
-                _gather(support, k, size, count, batch, elimination)
+        at = order.offsets[block]
+        while at < order.offsets[block + 1]:
+            k = order.first_poses[at]
+            count = fill(state, spline, rectified, order, at, order.offsets[block + 1], batch)
+            linearise(state, k, count, batch)
+            cost += _weigh(loss_kind, loss_scale, count, batch)
+            used = rows[: 2 * count]
+            np.dot(used.T, used, gram)
+            for a in range(columns):
+                for b in range(columns):
+                    intervals[k, a, b] += gram[a, b]
+            _gather(support, k, size, count, batch, elimination)
+            at += count
         for p in points:
             _eliminate(support, p, damping, reduced, elimination)
     reduced.totals[0] = cost
@@ -366,17 +257,18 @@ def _spread_intervals(reduced, poses):
     """Adds the gathered intervals, which span `poses` poses each, to the system."""
     intervals, corner, border = reduced.intervals, reduced.corner, reduced.border
     gradient_global, gradient_pose, diagonal = reduced.gradient_global, reduced.gradient_pose, reduced.diagonal_pose
-    size, last = 6 * poses, 6 * poses + GLOBAL_COUNT
+    global_count = len(corner)
+    size, last = 6 * poses, 6 * poses + global_count
     for k in range(len(intervals) - poses + 1):
-        for a in range(GLOBAL_COUNT):
+        for a in range(global_count):
             gradient_global[a] += intervals[k, size + a, last]
-            for b in range(GLOBAL_COUNT):
+            for b in range(global_count):
                 corner[a, b] += intervals[k, size + a, size + b]
         for a in range(size):
             at = 6 * k + a
             diagonal[at] += intervals[k, a, a]
             gradient_pose[at] += intervals[k, a, last]
-            for b in range(GLOBAL_COUNT):
+            for b in range(global_count):
                 border[b, at] += intervals[k, a, size + b]
     add_blocks(reduced, np.arange(len(intervals) - poses + 1), intervals, poses)
 
@@ -403,7 +295,7 @@ def back_substitute(support, elimination, damping, step_pose, step_global, begin
                 r1 += w[1, 6 * m + a] * d
                 r2 += w[2, 6 * m + a] * d
         f = elimination.coupling_global[p]
-        for b in range(GLOBAL_COUNT):
+        for b in range(f.shape[1]):
             r0 += f[0, b] * step_global[b]
             r1 += f[1, b] * step_global[b]
             r2 += f[2, b] * step_global[b]

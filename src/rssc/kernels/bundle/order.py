@@ -1,72 +1,79 @@
-"""The residuals of some points, waiting at the pose where they begin until a batch takes them."""
+"""The order in which residuals are evaluated: sorted by the pose where they begin, block of points by block.
+
+Residuals that begin at the same pose fill a batch. Points are taken in blocks, few enough that what their residuals
+gather stays in the cache, enough that batches are full. The order depends on the readout ratio alone, which decides
+between which knots a row lies: it is found once per layout, by a counting sort in each block.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from rssc.kernels.bundle.batch import LANES
-from rssc.kernels.bundle.residuals import READOUT, place, rectified_first_pose, rectified_target
-from rssc.kernels.jit import part
-from rssc.kernels.spline import locate
-
-# Points that are queued together: enough to fill batches, few enough for what they gather to stay in the cache.
-BLOCK = 128
+from rssc.kernels.bundle.residuals import place, readout, rectified_first_pose, rectified_target, spline_first_pose
+from rssc.kernels.jit import kernel, part
 
 
-class Queue(NamedTuple):
-    """Chains of residuals: `heads` names the first that waits at a pose, `followers` the next one, -1 ends a chain."""
+class Order(NamedTuple):
+    """Blocks of points, and their residuals by first pose."""
 
-    heads: np.ndarray  # (n,)
-    followers: np.ndarray  # (m,)
+    points: np.ndarray  # (p,) all points, in the order in which blocks take them
+    blocks: np.ndarray  # (b + 1,) range of each block in `points`
+    offsets: np.ndarray  # (b + 1,) range of each block in the arrays below
+    first_poses: np.ndarray  # (m,) increasing within a block
     residuals: np.ndarray  # (m,) row in the table; rectified ones are counted after all spline ones
     owners: np.ndarray  # (m,) point
-    low: int  # the first and
-    high: int  # the last pose where residuals wait
+
+
+@kernel
+def sort_residuals(state, spline, rectified, begin, end, order):
+    """Fills the last three arrays of the order for the blocks [begin, end)."""
+    spline_count, pose_count = len(spline.weights), len(state.poses)
+    counts = np.empty(pose_count + 1, np.int64)
+    for b in range(begin, end):
+        counts[:] = 0
+        first = order.offsets[b]
+        unsorted = np.empty(order.offsets[b + 1] - first, np.int64)
+        at = 0
+        for n in range(order.blocks[b], order.blocks[b + 1]):
+            p = order.points[n]
+            for i in range(spline.offsets[p], spline.offsets[p + 1]):
+                unsorted[at], _ = spline_first_pose(state, spline, i)
+                counts[unsorted[at] + 1] += 1
+                at += 1
+            for i in range(rectified.offsets[p], rectified.offsets[p + 1]):
+                unsorted[at], _ = rectified_first_pose(state, rectified, i)
+                counts[unsorted[at] + 1] += 1
+                at += 1
+        for k in range(pose_count):
+            counts[k + 1] += counts[k]
+        at = 0
+        for n in range(order.blocks[b], order.blocks[b + 1]):
+            p = order.points[n]
+            from_spline = spline.offsets[p + 1] - spline.offsets[p]
+            for j in range(from_spline + rectified.offsets[p + 1] - rectified.offsets[p]):
+                k = unsorted[at]
+                to = first + counts[k]
+                counts[k] += 1
+                order.first_poses[to], order.owners[to] = k, p
+                if j < from_spline:
+                    order.residuals[to] = spline.offsets[p] + j
+                else:
+                    order.residuals[to] = spline_count + rectified.offsets[p] + j - from_spline
+                at += 1
 
 
 @part
-def enqueue(state, spline, rectified, points):
-    """Queues all residuals of the points."""
-    spline_offsets, rectified_offsets = spline.offsets, rectified.offsets
-    frame_times, fractions, spline_count = spline.frame_times, spline.fractions, len(spline.weights)
-    gamma, start, spacing, pose_count = state.parameters[READOUT], state.start, state.spacing, len(state.poses)
-    count = 0
-    for p in points:
-        count += spline_offsets[p + 1] - spline_offsets[p] + rectified_offsets[p + 1] - rectified_offsets[p]
-    followers, residuals, owners = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
-    heads = np.empty(pose_count, np.int64)
-    heads[:] = -1
-    low, high = pose_count, -1
-    at = 0
-    for p in points:
-        begin, end = spline_offsets[p], spline_offsets[p + 1]
-        for n in range(end - begin + rectified_offsets[p + 1] - rectified_offsets[p]):
-            if n < end - begin:
-                residuals[at] = begin + n
-                k, _ = locate(frame_times[begin + n] + gamma * fractions[begin + n], start, spacing, pose_count)
-            else:
-                i = rectified_offsets[p] + n - (end - begin)
-                residuals[at] = spline_count + i
-                k, _ = rectified_first_pose(state, rectified, i)
-            owners[at] = p
-            followers[at] = heads[k]
-            heads[k] = at
-            low, high = min(low, k), max(high, k)
-            at += 1
-    return Queue(heads, followers, residuals, owners, low, high)
-
-
-@part
-def fill(state, spline, rectified, queue, k, batch):
-    """Moves as many residuals that begin at pose k as fit from the queue to the batch; returns their number."""
-    followers, residuals, owners = queue.followers, queue.residuals, queue.owners
+def fill(state, spline, rectified, order, at, end, batch):
+    """Puts the residuals from position `at` on that begin at one pose into the batch, until it is full; how many."""
+    first_poses, residuals, owners = order.first_poses, order.residuals, order.owners
     frame_times, fractions, pixels, sharpness = spline.frame_times, spline.fractions, spline.pixels, spline.weights
-    gamma, start, spacing, points = state.parameters[READOUT], state.start, state.spacing, state.points
+    gamma, start, spacing, points = readout(state), state.start, state.spacing, state.points
     lanes, weights, importances = batch.lanes, batch.weights, batch.importances
     numbers, batch_owners = batch.residuals, batch.owners
+    k = first_poses[at]
     count = 0
-    at = queue.heads[k]
-    while at >= 0 and count < LANES:
+    while at < end and count < LANES and first_poses[at] == k:
         i, p = residuals[at], owners[at]
         numbers[count], batch_owners[count] = i, p
         point = (points[p, 0], points[p, 1], points[p, 2])
@@ -79,6 +86,5 @@ def fill(state, spline, rectified, queue, k, batch):
             place(lanes, count, rectified_target(state, rectified, i), point)
             weights[count], importances[count] = rectified.weights[i], rectified.importance
         count += 1
-        at = followers[at]
-    queue.heads[k] = at
+        at += 1
     return count

@@ -25,7 +25,6 @@ from rssc.kernels.bundle.batch import (
     D_PLACE,
     D_POINT,
     D_POSE,
-    GLOBAL_COUNT,
     LANES,
     MAX_POSES,
     PIXEL,
@@ -38,17 +37,18 @@ from rssc.kernels.bundle.batch import (
 )
 from rssc.kernels.interpolation import hermite, quadratic
 from rssc.kernels.jit import inlined, part
-from rssc.kernels.lens import project, project_with_jacobian
+from rssc.kernels.lenses import project, project_with_jacobian
 from rssc.kernels.spline import camera_points, locate, pose_rows
 
-READOUT = GLOBAL_COUNT - 1
+QUADRATIC, HERMITE = 0, 1
 
 
 class State(NamedTuple):
     """Everything that is estimated, and what is computed from it once per linearisation."""
 
     lens_model: int
-    parameters: np.ndarray  # (9,) lens parameters and readout ratio
+    lens_limit: float  # see `lenses.field_limit`
+    parameters: np.ndarray  # (g,) the globals: lens parameters, then the readout ratio
     poses: np.ndarray  # (n, 3, 4) control poses of the spline, or free poses
     increments: np.ndarray  # (n, 6) logarithms between consecutive controls
     transports: np.ndarray  # (n, 6, 3) their derivative in the controls
@@ -74,11 +74,18 @@ class RectifiedTable(NamedTuple):
     poses: np.ndarray  # (m,) free pose of the frame; -1 where the pose comes from the spline
     reference_times: np.ndarray  # (m,) at readout ratio zero
     reference_share: float  # derivative of the reference time in the readout ratio
+    interpolant: int  # QUADRATIC or HERMITE
     frame_times: np.ndarray  # (m, nodes), nodes = 3 quadratic, 4 Hermite
     fractions: np.ndarray  # (m, nodes)
     pixels: np.ndarray  # (m, nodes, 2)
     weights: np.ndarray  # (m,)
     importance: float  # lambda, a factor on the squares
+
+
+@inlined
+def readout(state):
+    """The readout ratio."""
+    return state.parameters[len(state.parameters) - 1]
 
 
 @inlined
@@ -89,7 +96,7 @@ def pose_count(state):
 
 @inlined
 def spline_first_pose(state, table, i):
-    t = table.frame_times[i] + state.parameters[READOUT] * table.fractions[i]
+    t = table.frame_times[i] + readout(state) * table.fractions[i]
     return locate(t, state.start, state.spacing, len(state.poses))
 
 
@@ -97,14 +104,14 @@ def spline_first_pose(state, table, i):
 def rectified_first_pose(state, table, i):
     if table.poses[i] >= 0:
         return table.poses[i], 0.0
-    t = table.reference_times[i] + state.parameters[READOUT] * table.reference_share
+    t = table.reference_times[i] + readout(state) * table.reference_share
     return locate(t, state.start, state.spacing, len(state.poses))
 
 
 @inlined
 def reference_pixel(state, table, i):
-    gamma = state.parameters[READOUT]
-    if table.frame_times.shape[1] == 3:
+    gamma = readout(state)
+    if table.interpolant == QUADRATIC:
         return quadratic(gamma, table.reference_times[i], table.reference_share, table.frame_times[i],
                          table.fractions[i], table.pixels[i])  # fmt: skip
     return hermite(gamma, table.reference_times[i], table.reference_share, table.frame_times[i],
@@ -167,7 +174,13 @@ def _rows_of_pose(poses, k, count, lanes):
 def evaluate(state, k, count, batch):
     """Residuals of a batch that begins at pose k, in the last column of its rows; NaN where the lens does not see the
     point."""
-    model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
+    model, limit, parameters, lanes, rows = (
+        state.lens_model,
+        state.lens_limit,
+        state.parameters,
+        batch.lanes,
+        batch.rows,
+    )
     last = rows.shape[1] - 1
     if state.spacing > 0.0:
         camera_points(state.poses, state.increments, k, count, lanes)
@@ -175,15 +188,22 @@ def evaluate(state, k, count, batch):
         _points_from_pose(state.poses, k, count, lanes)
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
-        u, v = project(model, parameters, px, py, pz)
+        u, v = project(model, parameters, limit, px, py, pz)
         rows[2 * i, last], rows[2 * i + 1, last] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
 
 
 @part
 def linearise(state, k, count, batch):
     """Residuals and Jacobian of a batch that begins at pose k, in its rows and `d_point`."""
-    model, parameters, lanes, rows = state.lens_model, state.parameters, batch.lanes, batch.rows
+    model, limit, parameters, lanes, rows = (
+        state.lens_model,
+        state.lens_limit,
+        state.parameters,
+        batch.lanes,
+        batch.rows,
+    )
     d_camera_point, d_lens, d_point = batch.d_camera_point, batch.d_lens, batch.d_point
+    lens_count = d_lens.shape[1]
     size, last = 6 * pose_count(state), rows.shape[1] - 1
     if state.spacing > 0.0:
         camera_points(state.poses, state.increments, k, count, lanes)
@@ -191,12 +211,12 @@ def linearise(state, k, count, batch):
         _points_from_pose(state.poses, k, count, lanes)
     for i in range(count):
         px, py, pz = load_3(lanes, CAMERA_POINT + i)
-        u, v = project_with_jacobian(model, parameters, px, py, pz, d_camera_point, d_lens)
+        u, v = project_with_jacobian(model, parameters, limit, px, py, pz, d_camera_point, d_lens)
         rows[2 * i, last], rows[2 * i + 1, last] = u - lanes[PIXEL + i], v - lanes[PIXEL + LANES + i]
         for row in range(2):
             for a in range(3):
                 lanes[D_CAMERA_POINT + (3 * row + a) * LANES + i] = d_camera_point[row, a]
-            for a in range(READOUT):
+            for a in range(lens_count):
                 rows[2 * i + row, size + a] = d_lens[row, a]
     if state.spacing > 0.0:
         pose_rows(state.poses, state.increments, state.transports, k, count, lanes)
@@ -210,7 +230,7 @@ def linearise(state, k, count, batch):
             for a in range(3):
                 d_point[2 * i + row, a] = lanes[D_POINT + (3 * row + a) * LANES + i]
             d_time = lanes[D_PLACE + row * LANES + i] * frequency
-            rows[2 * i + row, size + READOUT] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
+            rows[2 * i + row, size + lens_count] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
 
 
 @inlined

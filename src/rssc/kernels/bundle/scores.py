@@ -1,6 +1,6 @@
 """What each observation contributes to the estimate of lens and readout.
 
-With poses and points answering optimally to a change g of the globals (d = -A g, p = -B g with A = S^-1 border and
+With poses and points responding optimally to a change g of the globals (d = -A g, p = -B g with A = S^-1 border and
 B = L^-T (F - Y A) from the eliminated system), a residual r changes by
 
     a = dr/dg - dr/dd A - dr/dp B        sum of w a' a = information        step = -information^-1 sum of w a' r
@@ -11,45 +11,46 @@ so that w a' r is an observation's score, and scores add up to zero at the optim
 import numpy as np
 
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.residuals import GLOBAL_COUNT, linearise_one, pose_count, spline_target
+from rssc.kernels.bundle.residuals import linearise_one, pose_count, spline_target
 from rssc.kernels.jit import kernel
 from rssc.kernels.robust import loss
 
 
 @kernel
 def spline_scores(
-    state, spline, support, elimination, pose_answers, loss_kind, loss_scale, begin, end, scores
+    state, spline, support, elimination, pose_response, loss_kind, loss_scale, begin, end, scores
 ):  # fmt: skip
-    """Scores (m, 9) of the spline residuals of the points [begin, end).
+    """Scores (m, g) of the spline residuals of the points [begin, end).
 
     Args:
-        pose_answers: (6 n, 9) A.
+        pose_response: (6 n, g) A.
     """
-    batch = make_batch(pose_count(state))
+    global_count = len(state.parameters)
+    batch = make_batch(pose_count(state), global_count)
     d_pose, d_global, d_point = batch.d_pose, batch.d_global, batch.d_point
-    answer = np.empty((3, GLOBAL_COUNT))
+    response = np.empty((3, global_count))
     for p in range(begin, end):
         factor = elimination.factor[p]
         first = support.offsets[p]
         count = support.offsets[p + 1] - first
         coupling = elimination.coupling[18 * first : 18 * (first + count)].reshape(3, 6 * count)
-        for g in range(GLOBAL_COUNT):
+        for g in range(global_count):
             r0 = elimination.coupling_global[p, 0, g]
             r1 = elimination.coupling_global[p, 1, g]
             r2 = elimination.coupling_global[p, 2, g]
             for m in range(count):
                 at = 6 * support.poses[first + m]
                 for a in range(6):
-                    d = pose_answers[at + a, g]
+                    d = pose_response[at + a, g]
                     r0 -= coupling[0, 6 * m + a] * d
                     r1 -= coupling[1, 6 * m + a] * d
                     r2 -= coupling[2, 6 * m + a] * d
             if factor[0] == 0.0:
-                answer[0, g], answer[1, g], answer[2, g] = 0.0, 0.0, 0.0
+                response[0, g], response[1, g], response[2, g] = 0.0, 0.0, 0.0
             else:
-                answer[2, g] = r2 / factor[5]
-                answer[1, g] = (r1 - factor[4] * answer[2, g]) / factor[2]
-                answer[0, g] = (r0 - factor[1] * answer[1, g] - factor[3] * answer[2, g]) / factor[0]
+                response[2, g] = r2 / factor[5]
+                response[1, g] = (r1 - factor[4] * response[2, g]) / factor[2]
+                response[0, g] = (r0 - factor[1] * response[1, g] - factor[3] * response[2, g]) / factor[0]
         for i in range(spline.offsets[p], spline.offsets[p + 1]):
             target = spline_target(state, spline, i)
             eu, ev = linearise_one(state, target, state.points[p], batch)
@@ -57,13 +58,13 @@ def spline_scores(
             _, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
             weight *= slope
             at = 6 * target[0]
-            for g in range(GLOBAL_COUNT):
+            for g in range(global_count):
                 a_u, a_v = d_global[0, g], d_global[1, g]
                 for c in range(d_pose.shape[1]):
-                    d = pose_answers[at + c, g]
+                    d = pose_response[at + c, g]
                     a_u -= d_pose[0, c] * d
                     a_v -= d_pose[1, c] * d
                 for c in range(3):
-                    a_u -= d_point[0, c] * answer[c, g]
-                    a_v -= d_point[1, c] * answer[c, g]
+                    a_u -= d_point[0, c] * response[c, g]
+                    a_v -= d_point[1, c] * response[c, g]
                 scores[i, g] = weight * (a_u * eu + a_v * ev)

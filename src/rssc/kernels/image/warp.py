@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from rssc.kernels import lens as lens_kernels
 from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.lenses import project
 
 NO_LENS = -1
 OUTSIDE = -1e4
@@ -45,25 +45,27 @@ def _turn(pose, x, y, z, w):
 
 
 @inlined
-def _row_fraction(u, v, sensor, p, lines, by_column):
-    """How far into the readout a pixel is read; `p` are the parameters of the lens `sensor`."""
+def _row_fraction(u, v, sensor, p, limit, lines, by_column):
+    """How far into the readout a pixel is read; `p` and `limit` are those of the lens `sensor`."""
     if sensor != NO_LENS:
         # Undistortion kept the camera matrix: see `Camera.sensor_pixels`.
-        u, v = lens_kernels.project(sensor, p, (u - p[2]) / p[0], (v - p[3]) / p[1], 1.0)
+        u, v = project(sensor, p, limit, (u - p[2]) / p[0], (v - p[3]) / p[1], 1.0)
     return (u if by_column else v) / lines
 
 
 @kernel
-def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, parameters, sensor, sensor_parameters, lines,
-                  by_column):  # fmt: skip
+def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, sensor, lines, by_column):
     """(n, 2) pixels of the rolling-shutter image that show what (n, 3) unit `rays` of the reference pose see.
 
     `pixels` (n, 2) are where these rays meet the output. `depth` (h, w) holds rho at every `spacing`-th pixel of the
-    output, and `poses` (m, 3, 4) cam_from_reference at row fractions from `low` to `high`. `sensor` is the lens with
-    which the images were undistorted beforehand, or NO_LENS; `lines` is the number of rows, or of columns where the
+    output, and `poses` (m, 3, 4) cam_from_reference at row fractions from `low` to `high`. `lens` and `sensor` are
+    (model, parameters, limit), `sensor` the lens with which the images were undistorted beforehand, its model NO_LENS
+    where they were not; `lines` is the number of rows, or of columns where the
     shutter reads columns. NaN where the lens cannot see the point.
     """
     out = np.empty((len(rays), 2))
+    model, parameters, limit = lens
+    sensor_model, sensor_parameters, sensor_limit = sensor
     last = len(poses) - 1
     per_fraction = last / (high - low)
     for i in range(len(rays)):
@@ -77,9 +79,10 @@ def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, paramete
             b = at - k
             x0, y0, z0 = _turn(poses[k], x, y, z, rho)
             x1, y1, z1 = _turn(poses[k + 1], x, y, z, rho)
-            u, v = lens_kernels.project(lens, parameters, x0 + b * (x1 - x0), y0 + b * (y1 - y0), z0 + b * (z1 - z0))
+            px, py, pz = x0 + b * (x1 - x0), y0 + b * (y1 - y0), z0 + b * (z1 - z0)
+            u, v = project(model, parameters, limit, px, py, pz)
             before = s
-            s = _row_fraction(u, v, sensor, sensor_parameters, lines, by_column)
+            s = _row_fraction(u, v, sensor_model, sensor_parameters, sensor_limit, lines, by_column)
             if not abs(s - before) > _TOLERANCE:
                 break
         out[i, 0], out[i, 1] = u, v

@@ -17,9 +17,7 @@ from rssc.model.poses import transform_points
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files
 
 SIDECAR_NAME = "rssc_shutter.json"
-_MODEL_IDS = {"PINHOLE": 1, "OPENCV": 4, "OPENCV_FISHEYE": 5}
-# radial too is written as OPENCV, because COLMAP's RADIAL has one focal length.
-_MODELS = {"pinhole": "PINHOLE", "radial": "OPENCV", "opencv": "OPENCV", "fisheye": "OPENCV_FISHEYE"}
+_MODEL_IDS = {"PINHOLE": 1, "OPENCV": 4, "OPENCV_FISHEYE": 5, "FULL_OPENCV": 6, "THIN_PRISM_FISHEYE": 10}
 _CAMERA_ID = 1
 _GREY = 128
 _UNKNOWN_ERROR = -1.0
@@ -52,8 +50,8 @@ class _Model:
 
 def _model(export: Export, row: float) -> _Model:
     lens, scene = export.camera.lens, export.frames.scene
-    name = _MODELS[lens.model]
-    distortion = () if name == "PINHOLE" else export.distortion
+    name, names = export.lens_model.colmap
+    distortion = export.coefficients(names)
     poses = [
         (*lie.quaternion_from_rotation(np.ascontiguousarray(pose[:, :3])), *pose[:, 3])
         for pose in export.row_poses(row)

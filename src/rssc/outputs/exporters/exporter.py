@@ -17,8 +17,10 @@ from typing import Literal
 import numpy as np
 
 from rssc.errors import InputError
+from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
+from rssc.model.lens import LENS_MODELS
 from rssc.model.stretch import Stretch
 
 DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
@@ -76,13 +78,48 @@ class Export:
 
     @property
     def is_fisheye(self) -> bool:
-        return self.camera.lens.model == "fisheye"
+        """Whether the lens is of the fisheye family."""
+        return self.camera.lens.family == "fisheye"
 
     @property
-    def distortion(self) -> tuple[float, float, float, float]:
-        """k1 k2 p1 p2 of a perspective lens (zero where the model has none), k1 k2 k3 k4 of a fisheye."""
-        k1, k2, third, fourth = (*self.camera.lens.distortion, 0.0, 0.0, 0.0, 0.0)[:4]
-        return k1, k2, third, fourth
+    def lens_model(self) -> LensModel:
+        """The row of the registry."""
+        return LENS_MODELS[self.camera.lens.model]
+
+    def tool_model(self, model: ToolModel | None) -> ToolModel:
+        """A tool's model of the lens, one of the registry's.
+
+        Raises:
+            InputError: The tool has none.
+        """
+        if model is None:
+            raise InputError(f"this format has no {self.camera.lens.model} lens; {self._remedy}.")
+        return model
+
+    def coefficients(self, names: tuple[str, ...]) -> tuple[float, ...]:
+        """Distortion coefficients in the order of a format, zero where the lens has none.
+
+        Raises:
+            InputError: The lens has others that are not zero.
+        """
+        lens = self.camera.lens
+        known = zip(lens.coefficient_names, lens.distortion, strict=True)
+        left = [name for name, value in known if value and name not in names]
+        if left:
+            raise InputError(
+                f"a {lens.model} lens has {', '.join(left)}, which this format cannot hold; {self._remedy}."
+            )
+        return lens.coefficients(names)
+
+    @property
+    def _remedy(self) -> str:
+        usual = "fisheye" if self.is_fisheye else "opencv"
+        return f"calibrate with the lens {usual}" if self.camera.lens.model != usual else "choose another format"
+
+    @property
+    def distortion(self) -> tuple[float, ...]:
+        """k1 k2 p1 p2 of a perspective lens, k1 k2 k3 k4 of a fisheye: what most formats hold."""
+        return self.coefficients(("k1", "k2", "k3", "k4") if self.is_fisheye else ("k1", "k2", "p1", "p2"))
 
     @property
     def matrix(self) -> FloatArray:

@@ -23,11 +23,13 @@ def _gsplat(export: Export) -> Files:
         first, last = last, first
     matrix = export.matrix
     matrix[:2, 2] += HALF_PIXEL
-    radial = export.distortion if export.is_fisheye else (*export.distortion[:2], 0.0, 0.0, 0.0, 0.0)
+    # Of a perspective lens k1 k2 k3 over k4 k5 k6, as in OpenCV's rational model.
+    names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
+    coefficients = export.coefficients(names)
     arrays = {
         "viewmats": first,
         "Ks": np.tile(matrix, (count, 1, 1)),
-        "radial_coeffs": np.tile(radial, (count, 1)),
+        "radial_coeffs": np.tile(coefficients[:6], (count, 1)),
         "width": np.array(camera.width),
         "height": np.array(camera.height),
         "camera_model": np.array("fisheye" if export.is_fisheye else "pinhole"),
@@ -37,7 +39,7 @@ def _gsplat(export: Export) -> Files:
         "statement": np.array(json.dumps(dict(export.statement), indent=1)),
     }
     if not export.is_fisheye:
-        arrays["tangential_coeffs"] = np.tile(export.distortion[2:], (count, 1))
+        arrays["tangential_coeffs"] = np.tile(coefficients[6:], (count, 1))
     if export.readout_time_s == 0:
         # gsplat refuses a second pose for a global shutter.
         arrays["rolling_shutter"] = np.array(_GLOBAL_SHUTTER)

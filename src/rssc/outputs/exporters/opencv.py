@@ -17,15 +17,15 @@ def _map(name: str, values: dict[str, float]) -> str:
 
 
 def _opencv(export: Export) -> Files:
-    camera = export.camera
+    camera, model = export.camera, export.tool_model(export.lens_model.opencv)
     text = (
         "%YAML:1.0\n---\n"
         + comment(export.statement)
         + f"image_width: {camera.width}\nimage_height: {camera.height}\n"
         # cv::fisheye and the standard functions read the same keys: without a name nobody can tell k3 from p1.
-        + f'distortion_model: "{"fisheye" if export.is_fisheye else "opencv"}"\n'
+        + f'distortion_model: "{"fisheye" if model.name == "fisheye" else "opencv"}"\n'
         + _matrix("camera_matrix", export.matrix)
-        + _matrix("distortion_coefficients", np.array(export.distortion))
+        + _matrix("distortion_coefficients", np.array(export.coefficients(model.coefficients)))
         + f"readout_time_s: {export.readout_time_s!r}\n"
         + f"line_delay_s: {export.readout_time_s / export.line_count!r}\n"
         + f"frame_interval_s: {export.frame_interval_s!r}\n"

@@ -12,13 +12,13 @@ def _yaml(export: Export, document: dict) -> bytes:
 
 def _kalibr(export: Export) -> Files:
     camera, lens = export.camera, export.camera.lens
+    model = export.tool_model(export.lens_model.kalibr)
     document = {
         "cam0": {
             "camera_model": "pinhole",
             "intrinsics": [lens.fx, lens.fy, lens.cx, lens.cy],
-            # A pinhole lens too: Kalibr's reader fails on the model `none`, and zero coefficients mean the same.
-            "distortion_model": "equidistant" if export.is_fisheye else "radtan",
-            "distortion_coeffs": list(export.distortion),
+            "distortion_model": model.name,
+            "distortion_coeffs": list(export.coefficients(model.coefficients)),
             "resolution": [camera.width, camera.height],
             "rostopic": "/cam0/image_raw",
             "line_delay": export.readout_time_s / export.line_count,
@@ -43,16 +43,25 @@ def _ros_matrix(values: np.ndarray) -> dict:
     return {"rows": rows, "cols": columns, "data": [float(value) for value in values.ravel()]}
 
 
+def _ros_model(export: Export) -> tuple[str, tuple[str, ...]]:
+    """ROS's name of the lens model, and our names of its coefficients."""
+    if export.is_fisheye:
+        return "equidistant", ("k1", "k2", "k3", "k4")
+    plumb_bob = ("k1", "k2", "p1", "p2", "k3")
+    if set(export.camera.lens.coefficient_names) <= set(plumb_bob):
+        return "plumb_bob", plumb_bob
+    return "rational_polynomial", (*plumb_bob, "k4", "k5", "k6")
+
+
 def _ros(export: Export) -> Files:
-    # plumb_bob is k1 k2 p1 p2 k3.
-    coefficients = export.distortion if export.is_fisheye else (*export.distortion, 0.0)
+    name, names = _ros_model(export)
     document = {
         "image_width": export.camera.width,
         "image_height": export.camera.height,
         "camera_name": "camera",
         "camera_matrix": _ros_matrix(export.matrix),
-        "distortion_model": "equidistant" if export.is_fisheye else "plumb_bob",
-        "distortion_coefficients": _ros_matrix(np.array([coefficients])),
+        "distortion_model": name,
+        "distortion_coefficients": _ros_matrix(np.array([export.coefficients(names)])),
         "rectification_matrix": _ros_matrix(np.eye(3)),
         "projection_matrix": _ros_matrix(np.hstack([export.matrix, np.zeros((3, 1))])),
     }
@@ -60,7 +69,7 @@ def _ros(export: Export) -> Files:
 
 
 ROS = Exporter(
-    description="camera_info YAML, plumb_bob or equidistant; the shutter in a comment, ROS has no field for it",
+    description="camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
     units="pixels",
     span="H line delays: from the first row to one past the last; in the comment only",
     reference_row="none: camera_info says nothing about rows",

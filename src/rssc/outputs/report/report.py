@@ -17,6 +17,7 @@ from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.files import write_text
 from rssc.model.calibration import Calibration
 from rssc.model.covariance import UNKNOWN_SIGMA
+from rssc.model.lens import LENS_MODELS
 from rssc.model.scene import Scene
 from rssc.outputs.exporters import EXPORTERS
 from rssc.outputs.rectify import rectify_frame
@@ -34,7 +35,6 @@ from rssc.outputs.report.pictures import (
 from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.scene_view import motion_view, scene_view
 from rssc.outputs.report.summary import (
-    LENS_WORDS,
     PART_WORDS,
     VERDICTS,
     field_of_view,
@@ -94,7 +94,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         stretches=calibration.stretches,
         quantities=quantities(calibration),
         verdict=VERDICTS[calibration.status],
-        lens_words=LENS_WORDS[calibration.camera.lens.model],
+        lens_words=LENS_MODELS[calibration.camera.lens.model].words,
         view=field_of_view(calibration.camera),
         uncertainty=calibration.uncertainty,
         notes=notes,

@@ -7,20 +7,12 @@ import numpy as np
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
-from rssc.model.lens import LENS_MODELS
 
 VERDICTS = {
     "ok": "This footage tells the camera. Use it.",
     "weak": "Use it with care: some of it is not well known.",
     "degenerate": "This footage cannot tell the camera. Do not use these numbers.",
 }
-LENS_WORDS = {
-    "pinhole": "no distortion",
-    "radial": "radial distortion, OpenCV's k1 k2",
-    "opencv": "radial and tangential distortion, OpenCV's k1 k2 p1 p2",
-    "fisheye": "fisheye, OpenCV's k1 to k4",
-}
-
 PART_WORDS = {
     "noise": "noise",
     "shared": "shared errors",
@@ -58,7 +50,7 @@ def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
                   f"µs per {line}"),
     ]  # fmt: skip
     labels = {"fx": "Focal length fx", "fy": "Focal length fy", "cx": "Principal point cx", "cy": "Principal point cy"}
-    for name, value in zip(lens.parameter_names, lens.parameters, strict=False):
+    for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
         unit = "px" if name in labels else ""
         rows.append(_quantity(labels.get(name, f"Distortion {name}"), value, calibration.sigma(name), unit))
     return tuple(rows)
@@ -99,5 +91,4 @@ def field_of_view(camera: Camera) -> tuple[float, float]:
 
 
 def unknown_lens_parameters(calibration: Calibration) -> list[str]:
-    names = ("fx", "fy", "cx", "cy", *LENS_MODELS[calibration.camera.lens.model])
-    return [name for name in names if calibration.sigma(name) >= UNKNOWN_SIGMA]
+    return [name for name in calibration.camera.lens.parameter_names if calibration.sigma(name) >= UNKNOWN_SIGMA]

@@ -1,0 +1,239 @@
+"""Lens models: project, unproject and every derivative.
+
+A lens is the number of a model, its parameters p = [fx, fy, cx, cy, coefficients ..] and a limit. A point meets a plane
+at (x, y), the distortion moves it to m, and the camera matrix makes it a pixel:
+
+    perspective   (x, y) = (X, Y) / Z
+    fisheye       (x, y) = theta / R (X, Y)       R = |(X, Y)|, theta = atan2(R, Z) the angle from the axis
+
+    (u, v) = (fx m_x + cx, fy m_y + cy)           m = distort(x, y)
+
+Each lens file has the distortion m with its derivatives in (x, y), those in its coefficients (from row 4 on, where they
+are in p), and its radial profile: m / r along a ray where the lens is symmetric, and the derivative of |m| in r. Where
+the profile stops growing the lens folds back on itself. `limit` is that radius on the plane: points beyond it, points
+where the distortion reverses orientation, and points behind a perspective camera project to NaN.
+
+To add a lens: write its file, add it to the imports, to `LENSES` and to the three branches below.
+"""
+
+import math
+
+import numpy as np
+
+from rssc.kernels.jit import kernel, part
+from rssc.kernels.lenses import fisheye, opencv, pinhole, radial
+
+LENSES = (pinhole.MODEL, radial.MODEL, opencv.MODEL, fisheye.MODEL)
+"""The registry: a model's number is its place here."""
+
+_IS_FISHEYE = tuple(model.family == "fisheye" for model in LENSES)
+_MIN_DEPTH = 1e-9
+_NEWTON_STEPS = 30
+_SCAN = 512  # steps in which the field is searched for a fold
+_WIDEST_PERSPECTIVE = math.radians(89.9)
+
+
+@part
+def _distort(model, p, x, y):
+    """m_x, m_y, and the derivatives of m_x in x and y, of m_y in x and y."""
+    if model == 0:
+        return pinhole.distort(p, x, y)
+    if model == 1:
+        return radial.distort(p, x, y)
+    if model == 2:
+        return opencv.distort(p, x, y)
+    return fisheye.distort(p, x, y)
+
+
+@part
+def _distort_coefficients(model, p, x, y, d):
+    """Writes the derivatives of m in the coefficients to d (2, 4 + coefficients)."""
+    if model == 1:
+        radial.distort_coefficients(p, x, y, d)
+    elif model == 2:
+        opencv.distort_coefficients(p, x, y, d)
+    elif model == 3:
+        fisheye.distort_coefficients(p, x, y, d)
+
+
+@part
+def _radial(model, p, r2):
+    """|m| / r and d|m| / dr at r^2, the parts without symmetry left out."""
+    if model == 0:
+        return pinhole.radial(p, r2)
+    if model == 1:
+        return radial.radial(p, r2)
+    if model == 2:
+        return opencv.radial(p, r2)
+    return fisheye.radial(p, r2)
+
+
+@kernel
+def field_limit(model, p):
+    """The radius on the plane up to which the lens is invertible; infinite or pi where it is everywhere."""
+    wide = _IS_FISHEYE[model]
+    before = 0.0
+    for i in range(1, _SCAN + 1):
+        angle = i / _SCAN * (math.pi if wide else _WIDEST_PERSPECTIVE)
+        r = angle if wide else math.tan(angle)
+        _, slope = _radial(model, p, r * r)
+        if slope <= 0.0:
+            for _ in range(60):
+                middle = 0.5 * (before + r)
+                _, slope = _radial(model, p, middle * middle)
+                if slope <= 0.0:
+                    r = middle
+                else:
+                    before = middle
+            return before
+        before = r
+    return math.pi if wide else math.inf
+
+
+@part
+def project(model, p, limit, px, py, pz):
+    """Pixel (u, v) of a point in camera coordinates."""
+    if _IS_FISHEYE[model]:
+        radius = math.sqrt(px * px + py * py)
+        theta = math.atan2(radius, pz)
+        if theta > limit:
+            return math.nan, math.nan
+        scale = theta / radius if radius > 1e-12 * abs(pz) else 1.0 / pz
+    else:
+        if pz <= _MIN_DEPTH:
+            return math.nan, math.nan
+        scale = 1.0 / pz
+        if (px * px + py * py) * scale * scale > limit * limit:
+            return math.nan, math.nan
+    m_x, m_y, xx, xy, yx, yy = _distort(model, p, scale * px, scale * py)
+    if xx * yy <= xy * yx:
+        return math.nan, math.nan
+    return p[0] * m_x + p[2], p[1] * m_y + p[3]
+
+
+@part
+def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
+    """Pixel (u, v), its derivatives in the point (2, 3) and in the parameters (2, 4 + coefficients), in place."""
+    if _IS_FISHEYE[model]:
+        radius = math.sqrt(px * px + py * py)
+        theta = math.atan2(radius, pz)
+        if theta > limit:
+            return math.nan, math.nan
+        norm2 = radius * radius + pz * pz
+        if radius > 1e-12 * abs(pz):
+            scale = theta / radius
+            unit_x, unit_y = px / radius, py / radius
+        else:
+            scale = 1.0 / pz
+            unit_x, unit_y = 0.0, 0.0
+        # (x, y) = theta unit, so d(x, y) = dtheta unit + scale (the part of d(X, Y) across unit).
+        along = pz / norm2 - scale
+        x_x, x_y, x_z = scale + along * unit_x * unit_x, along * unit_x * unit_y, -px / norm2
+        y_x, y_y, y_z = x_y, scale + along * unit_y * unit_y, -py / norm2
+        x, y = scale * px, scale * py
+    else:
+        if pz <= _MIN_DEPTH:
+            return math.nan, math.nan
+        scale = 1.0 / pz
+        x, y = scale * px, scale * py
+        if x * x + y * y > limit * limit:
+            return math.nan, math.nan
+        x_x, x_y, x_z = scale, 0.0, -x * scale
+        y_x, y_y, y_z = 0.0, scale, -y * scale
+    m_x, m_y, xx, xy, yx, yy = _distort(model, p, x, y)
+    if xx * yy <= xy * yx:
+        return math.nan, math.nan
+    fx, fy = p[0], p[1]
+    d_point[0, 0], d_point[0, 1] = fx * (xx * x_x + xy * y_x), fx * (xx * x_y + xy * y_y)
+    d_point[0, 2] = fx * (xx * x_z + xy * y_z)
+    d_point[1, 0], d_point[1, 1] = fy * (yx * x_x + yy * y_x), fy * (yx * x_y + yy * y_y)
+    d_point[1, 2] = fy * (yx * x_z + yy * y_z)
+    _distort_coefficients(model, p, x, y, d_params)
+    for k in range(4, d_params.shape[1]):
+        d_params[0, k] *= fx
+        d_params[1, k] *= fy
+    d_params[0, 0], d_params[0, 1], d_params[0, 2], d_params[0, 3] = m_x, 0.0, 1.0, 0.0
+    d_params[1, 0], d_params[1, 1], d_params[1, 2], d_params[1, 3] = 0.0, m_y, 0.0, 1.0
+    return fx * m_x + p[2], fy * m_y + p[3]
+
+
+@part
+def _undistorted_radius(model, p, limit, rho):
+    """The radius whose distorted radius is about rho, by Newton's method kept inside [0, limit].
+
+    The profile grows up to the limit, so there is at most one. The last digits, parts without symmetry, and what lies
+    beyond the limit are left to the caller.
+    """
+    low, high = 0.0, limit
+    if math.isinf(high):
+        high = max(1.0, rho)
+        for _ in range(60):
+            factor, _ = _radial(model, p, high * high)
+            if factor * high >= rho:
+                break
+            high *= 2.0
+    factor, _ = _radial(model, p, high * high)
+    if not factor * high >= rho:
+        return high
+    r = min(rho, high)
+    for _ in range(100):
+        factor, slope = _radial(model, p, r * r)
+        error = factor * r - rho
+        if error > 0.0:
+            high = r
+        else:
+            low = r
+        step = r - error / slope if slope > 0.0 else -1.0
+        if not low <= step <= high:
+            step = 0.5 * (low + high)
+        done = abs(step - r) <= 1e-10 * (1.0 + r)
+        r = step
+        if done:
+            break
+    return r
+
+
+@part
+def unproject(model, p, limit, u, v):
+    """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
+    m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]
+    rho = math.sqrt(m_x * m_x + m_y * m_y)
+    share = 1.0 if rho < 1e-14 else _undistorted_radius(model, p, limit, rho) / rho
+    x, y = share * m_x, share * m_y
+    error = math.inf
+    for _ in range(_NEWTON_STEPS):
+        d_x, d_y, xx, xy, yx, yy = _distort(model, p, x, y)
+        e_x, e_y = d_x - m_x, d_y - m_y
+        error = abs(e_x) + abs(e_y)
+        det = xx * yy - xy * yx
+        if error < 1e-15 * (1.0 + rho) or det <= 1e-9:
+            break
+        x -= (yy * e_x - xy * e_y) / det
+        y -= (xx * e_y - yx * e_x) / det
+    r = math.sqrt(x * x + y * y)
+    # A little beyond the limit is the rounding of the limit itself.
+    if not error < 1e-9 or r > limit * (1.0 + 1e-9):
+        return math.nan, math.nan, math.nan
+    if _IS_FISHEYE[model]:
+        sine = math.sin(r) / r if r > 1e-12 else 1.0
+        return x * sine, y * sine, math.cos(r)
+    norm = 1.0 / math.sqrt(r * r + 1.0)
+    return x * norm, y * norm, norm
+
+
+@kernel
+def project_points(model, p, limit, points):
+    """(n, 2) pixels of (n, 3) points in camera coordinates."""
+    out = np.empty((len(points), 2))
+    for i in range(len(points)):
+        out[i, 0], out[i, 1] = project(model, p, limit, points[i, 0], points[i, 1], points[i, 2])
+    return out
+
+
+@kernel
+def unproject_pixels(model, p, limit, pixels):
+    """(n, 3) unit rays of (n, 2) pixels."""
+    out = np.empty((len(pixels), 3))
+    for i in range(len(pixels)):
+        out[i, 0], out[i, 1], out[i, 2] = unproject(model, p, limit, pixels[i, 0], pixels[i, 1])
+    return out

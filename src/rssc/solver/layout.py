@@ -1,0 +1,74 @@
+"""Which residuals are evaluated together, and by which thread.
+
+A row's time, and with it the knots it lies between, depends on the readout ratio; all else about the order of residuals
+is fixed with the problem. So a layout belongs to one readout ratio. A state and the trial that may follow it are
+evaluated in turns: the last two layouts are kept.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.kernels.bundle.order import Order, sort_residuals
+from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State
+from rssc.model.arrays import IntArray
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+
+_BLOCK_POINTS = (32, 128)
+"""Fewest and most points of a block: enough to fill batches, few enough for what they gather to stay in the cache."""
+_WORTH_A_THREAD = 4000
+"""Residuals; fewer are evaluated sooner than a thread wakes up."""
+_KEPT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The order of residuals at one readout ratio."""
+
+    readout_ratio: float
+    order: Order
+    chunks: list[tuple[int, int]]
+    """Ranges of blocks, for threads that evaluate."""
+
+    def block_work(self, work: IntArray) -> IntArray:
+        """(b + 1,) work before each block, of (p,) work of each point."""
+        before = np.concatenate([[0], np.cumsum(work[self.order.points])])
+        return before[self.order.blocks]
+
+
+class Layouts:
+    """Layouts of one problem."""
+
+    def __init__(self, spline: SplineTable, rectified: RectifiedTable, points: IntArray) -> None:
+        """Args:
+        spline: Residuals of the spline.
+        rectified: Rectified residuals.
+        points: (p,) all points by the time at which they are first seen: neighbours share spline intervals.
+        """
+        self._spline, self._rectified, self._points = spline, rectified, points
+        fewest, most = _BLOCK_POINTS
+        size = int(np.clip(-(-len(points) // (2 * thread_count())), fewest, most))
+        self._blocks = np.append(np.arange(0, len(points), size), len(points))
+        per_point = np.diff(spline.offsets) + np.diff(rectified.offsets)
+        self._offsets = np.concatenate([[0], np.cumsum(per_point[points])])[self._blocks]
+        threads = min(thread_count(), 1 + int(self._offsets[-1]) // _WORTH_A_THREAD)
+        self._chunks = balanced_chunks(self._offsets, threads)
+        self._kept: list[Layout] = []
+
+    def of(self, state: State) -> Layout:
+        """The layout for the readout ratio of a state."""
+        readout_ratio = float(state.parameters[-1]) if state.spacing > 0 else 0.0
+        for layout in self._kept:
+            if layout.readout_ratio == readout_ratio:
+                return layout
+        order = Order(
+            self._points, self._blocks, self._offsets, *(np.empty(self._offsets[-1], np.int32) for _ in range(3))
+        )
+
+        def task(_: int, begin: int, end: int) -> None:
+            sort_residuals(state, self._spline, self._rectified, begin, end, order)
+
+        run_chunks(task, self._chunks)
+        layout = Layout(readout_ratio, order, self._chunks)
+        self._kept = [layout, *self._kept[: _KEPT - 1]]
+        return layout
