@@ -1,28 +1,83 @@
-"""The decorators behind every kernel.
+"""The decorators behind every kernel, and where compiled code is kept.
 
-Kernels release the GIL, so that plain threads run them side by side (see `parallel.py`); we do not use
-numba's own parallel backend because it multiplies the compile time and does not survive a fork.
+Kernels release the GIL, so that plain threads run them side by side (see `rssc.runtime.threads`); we do not use numba's
+own parallel backend because it multiplies the compile time and does not survive a fork.
 
 `kernel` is for what Python calls, `part` for what only kernels call: it has no wrapper for Python, which would take a
 tenth of the time to compile. `inlined` parts run once per observation, where a call would hand over every field of
 every table on the stack; the others are not inlined, because each copy has to be compiled.
+
+numba recompiles a function when its own file changes, but not when a file changes that it calls into, and it fails on
+what it kept of another version of ours. So compiled code lies in a folder named after the contents of all kernels: in
+`NUMBA_CACHE_DIR` where that is set, beside the kernels where that can be written, else in the user's or a temporary
+folder.
 """
 
-from functools import partial
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
-from numba import njit
+from numba import config, njit
 
-_njit = partial(
-    njit,
-    cache=True,
-    nogil=True,
-    no_cfunc_wrapper=True,  # nothing calls them from C, and wrapping large tuples takes long to compile
-    error_model="numpy",
-    # Reordering sums is fine; assuming that NaN and infinity never occur is not, because a point behind the
-    # camera is reported as NaN.
-    fastmath={"reassoc", "contract", "nsz", "arcp"},
-)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-kernel = _njit()
-part = _njit(no_cpython_wrapper=True)
-inlined = _njit(no_cpython_wrapper=True, forceinline=True)
+_OPTIONS = {
+    "cache": True,
+    "nogil": True,
+    "no_cfunc_wrapper": True,  # nothing calls them from C, and wrapping large tuples takes long to compile
+    "error_model": "numpy",
+    # Reordering sums is fine; assuming that NaN and infinity never occur is not, because a point that the camera does
+    # not see is reported as NaN.
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
+_PREFIX = "rssc-kernels-"
+
+
+@cache
+def cache_folder() -> Path:
+    """The folder of the compiled code of these kernels."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(here.rglob("*.py")):
+        digest.update(path.relative_to(here).as_posix().encode() + path.read_bytes())
+    name = _PREFIX + digest.hexdigest()[:16]
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    for parent in (Path(given),) if given else (here / "__pycache__", Path.home() / ".cache" / "rssc"):
+        try:
+            (parent / name).mkdir(parents=True, exist_ok=True)
+            if os.access(parent / name, os.W_OK):
+                _remove_others(parent, name)
+                return parent / name
+        except OSError:
+            continue
+    return Path(tempfile.mkdtemp(prefix=name))
+
+
+def _remove_others(parent: Path, name: str) -> None:
+    """Removes compiled code of other versions of the kernels."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        if folder.name != name:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compiled(**options: Any) -> Callable[[Function], Function]:
+    def decorate(function: Function) -> Function:
+        # The setting is numba's, for the whole process: others must find it as it was.
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(cache_folder())
+        try:
+            return njit(**_OPTIONS, **options)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return decorate
+
+
+kernel = _compiled()
+part = _compiled(no_cpython_wrapper=True)
+inlined = _compiled(no_cpython_wrapper=True, forceinline=True)

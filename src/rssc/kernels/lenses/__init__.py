@@ -20,20 +20,20 @@ import math
 
 import numpy as np
 
-from rssc.kernels.jit import kernel, part
+from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.lenses import fisheye, opencv, pinhole, radial
 
 LENSES = (pinhole.MODEL, radial.MODEL, opencv.MODEL, fisheye.MODEL)
-"""The registry: a model's number is its place here."""
+"""The registry: a model's number is its place here. Perspective lenses come first."""
 
-_IS_FISHEYE = tuple(model.family == "fisheye" for model in LENSES)
+_FIRST_FISHEYE = [model.family for model in LENSES].index("fisheye")
 _MIN_DEPTH = 1e-9
 _NEWTON_STEPS = 30
 _SCAN = 512  # steps in which the field is searched for a fold
 _WIDEST_PERSPECTIVE = math.radians(89.9)
 
 
-@part
+@inlined
 def _distort(model, p, x, y):
     """m_x, m_y, and the derivatives of m_x in x and y, of m_y in x and y."""
     if model == 0:
@@ -45,7 +45,7 @@ def _distort(model, p, x, y):
     return fisheye.distort(p, x, y)
 
 
-@part
+@inlined
 def _distort_coefficients(model, p, x, y, d):
     """Writes the derivatives of m in the coefficients to d (2, 4 + coefficients)."""
     if model == 1:
@@ -56,7 +56,7 @@ def _distort_coefficients(model, p, x, y, d):
         fisheye.distort_coefficients(p, x, y, d)
 
 
-@part
+@inlined
 def _radial(model, p, r2):
     """|m| / r and d|m| / dr at r^2, the parts without symmetry left out."""
     if model == 0:
@@ -71,7 +71,7 @@ def _radial(model, p, r2):
 @kernel
 def field_limit(model, p):
     """The radius on the plane up to which the lens is invertible; infinite or pi where it is everywhere."""
-    wide = _IS_FISHEYE[model]
+    wide = model >= _FIRST_FISHEYE
     before = 0.0
     for i in range(1, _SCAN + 1):
         angle = i / _SCAN * (math.pi if wide else _WIDEST_PERSPECTIVE)
@@ -93,7 +93,7 @@ def field_limit(model, p):
 @part
 def project(model, p, limit, px, py, pz):
     """Pixel (u, v) of a point in camera coordinates."""
-    if _IS_FISHEYE[model]:
+    if model >= _FIRST_FISHEYE:
         radius = math.sqrt(px * px + py * py)
         theta = math.atan2(radius, pz)
         if theta > limit:
@@ -114,7 +114,7 @@ def project(model, p, limit, px, py, pz):
 @part
 def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
     """Pixel (u, v), its derivatives in the point (2, 3) and in the parameters (2, 4 + coefficients), in place."""
-    if _IS_FISHEYE[model]:
+    if model >= _FIRST_FISHEYE:
         radius = math.sqrt(px * px + py * py)
         theta = math.atan2(radius, pz)
         if theta > limit:
@@ -197,27 +197,33 @@ def _undistorted_radius(model, p, limit, rho):
 def unproject(model, p, limit, u, v):
     """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
     m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]
-    rho = math.sqrt(m_x * m_x + m_y * m_y)
-    share = 1.0 if rho < 1e-14 else _undistorted_radius(model, p, limit, rho) / rho
-    x, y = share * m_x, share * m_y
-    error = math.inf
-    for _ in range(_NEWTON_STEPS):
-        d_x, d_y, xx, xy, yx, yy = _distort(model, p, x, y)
-        e_x, e_y = d_x - m_x, d_y - m_y
-        error = abs(e_x) + abs(e_y)
-        det = xx * yy - xy * yx
-        if error < 1e-15 * (1.0 + rho) or det <= 1e-9:
+    m2 = m_x * m_x + m_y * m_y
+    # From the distorted point itself; where that leads nowhere or out of the field, from the inverse of the profile.
+    share = limit / math.sqrt(m2) if m2 > limit * limit else 1.0
+    x, y, r2, error = 0.0, 0.0, 0.0, math.inf
+    for attempt in range(2):
+        x, y = share * m_x, share * m_y
+        for _ in range(_NEWTON_STEPS):
+            d_x, d_y, xx, xy, yx, yy = _distort(model, p, x, y)
+            e_x, e_y = d_x - m_x, d_y - m_y
+            error = abs(e_x) + abs(e_y)
+            det = xx * yy - xy * yx
+            if error < 1e-15 * (1.0 + m2) or det <= 1e-9:
+                break
+            x -= (yy * e_x - xy * e_y) / det
+            y -= (xx * e_y - yx * e_x) / det
+        r2 = x * x + y * y
+        # A little beyond the limit is the rounding of the limit itself.
+        if error < 1e-9 and r2 <= limit * limit * (1.0 + 1e-9):
             break
-        x -= (yy * e_x - xy * e_y) / det
-        y -= (xx * e_y - yx * e_x) / det
-    r = math.sqrt(x * x + y * y)
-    # A little beyond the limit is the rounding of the limit itself.
-    if not error < 1e-9 or r > limit * (1.0 + 1e-9):
-        return math.nan, math.nan, math.nan
-    if _IS_FISHEYE[model]:
+        if attempt == 1:
+            return math.nan, math.nan, math.nan
+        share = _undistorted_radius(model, p, limit, math.sqrt(m2)) / math.sqrt(m2)
+    if model >= _FIRST_FISHEYE:
+        r = math.sqrt(r2)
         sine = math.sin(r) / r if r > 1e-12 else 1.0
         return x * sine, y * sine, math.cos(r)
-    norm = 1.0 / math.sqrt(r * r + 1.0)
+    norm = 1.0 / math.sqrt(r2 + 1.0)
     return x * norm, y * norm, norm
 
 

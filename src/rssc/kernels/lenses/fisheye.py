@@ -3,7 +3,7 @@
 m = (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8) (x, y)
 """
 
-from rssc.kernels.jit import part
+from rssc.kernels.jit import inlined
 from rssc.kernels.lenses.description import OPENCV_FISHEYE, LensModel, ToolModel
 
 MODEL = LensModel(
@@ -21,14 +21,14 @@ MODEL = LensModel(
 )
 
 
-@part
+@inlined
 def radial(p, r2):
     k1, k2, k3, k4 = p[4], p[5], p[6], p[7]
     factor = 1.0 + r2 * (k1 + r2 * (k2 + r2 * (k3 + r2 * k4)))
     return factor, 1.0 + r2 * (3.0 * k1 + r2 * (5.0 * k2 + r2 * (7.0 * k3 + r2 * 9.0 * k4)))
 
 
-@part
+@inlined
 def distort(p, x, y):
     k1, k2, k3, k4 = p[4], p[5], p[6], p[7]
     r2 = x * x + y * y
@@ -38,7 +38,7 @@ def distort(p, x, y):
     return factor * x, factor * y, factor + slope * x * x, cross, cross, factor + slope * y * y
 
 
-@part
+@inlined
 def distort_coefficients(p, x, y, d):
     r2 = x * x + y * y
     power = r2

@@ -3,7 +3,7 @@
 m = (1 + k1 r^2 + k2 r^4) (x, y) + (2 p1 x y + p2 (r^2 + 2 x^2), p1 (r^2 + 2 y^2) + 2 p2 x y)
 """
 
-from rssc.kernels.jit import part
+from rssc.kernels.jit import inlined
 from rssc.kernels.lenses import radial as radial_lens
 from rssc.kernels.lenses.description import OPENCV_STANDARD, LensModel, ToolModel
 
@@ -25,7 +25,7 @@ radial = radial_lens.radial
 _distort_radially, _distort_radial_coefficients = radial_lens.distort, radial_lens.distort_coefficients
 
 
-@part
+@inlined
 def distort(p, x, y):
     m_x, m_y, xx, xy, _, yy = _distort_radially(p, x, y)
     p1, p2 = p[6], p[7]
@@ -36,7 +36,7 @@ def distort(p, x, y):
     return m_x, m_y, xx + 2.0 * p1 * y + 6.0 * p2 * x, cross, cross, yy + 6.0 * p1 * y + 2.0 * p2 * x
 
 
-@part
+@inlined
 def distort_coefficients(p, x, y, d):
     _distort_radial_coefficients(p, x, y, d)
     r2 = x * x + y * y

@@ -3,7 +3,7 @@
 m = (1 + k1 r^2 + k2 r^4) (x, y)
 """
 
-from rssc.kernels.jit import part
+from rssc.kernels.jit import inlined
 from rssc.kernels.lenses.description import OPENCV_STANDARD, LensModel, ToolModel
 
 MODEL = LensModel(
@@ -22,12 +22,12 @@ MODEL = LensModel(
 )
 
 
-@part
+@inlined
 def radial(p, r2):
     return 1.0 + r2 * (p[4] + r2 * p[5]), 1.0 + r2 * (3.0 * p[4] + r2 * 5.0 * p[5])
 
 
-@part
+@inlined
 def distort(p, x, y):
     k1, k2 = p[4], p[5]
     r2 = x * x + y * y
@@ -37,7 +37,7 @@ def distort(p, x, y):
     return factor * x, factor * y, factor + slope * x * x, cross, cross, factor + slope * y * y
 
 
-@part
+@inlined
 def distort_coefficients(p, x, y, d):
     r2 = x * x + y * y
     d[0, 4], d[0, 5] = r2 * x, r2 * r2 * x
