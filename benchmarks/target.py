@@ -11,7 +11,7 @@ MORE = ((GRID, "pinhole"), ("charuco:8x6:0.06:0.045", "opencv"), ("checkerboard:
 
 
 def main(arguments: list[str]) -> None:
-    from rssc.model.target import read_target
+    from rssc.io.target_file import read_target
     from rssc.pipeline.target import calibrate_target
     from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
     from rssc.simulation.clip_files import write_clip

@@ -8,8 +8,9 @@ from rssc.kernels.bundle import residuals
 from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.robust import loss as loss_kernel
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.constants import SOLVER
 from rssc.solver.linear_solve import global_information, solve_reduced
-from rssc.solver.options import AdjustOptions, Prior
+from rssc.solver.options import AdjustOptions, Loss, Prior
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
 from tests.parts import from_python
@@ -64,7 +65,7 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     options = AdjustOptions(method=method, fixed=fixed, priors=(Prior({"fx": 1, "fy": -1}, 0.0, 2.0),), sparse=sparse)
     problem = build_problem(small_scene(), options)
     state, damping, scale = problem.start, 1e-2, 1.5
-    reducer = Reducer(problem, loss_kind, scale, sparse, None)
+    reducer = Reducer(problem, Loss(loss_kind, scale), sparse)
     linear = reducer.linearise(state, damping)
     step_pose, step_global = solve_reduced(problem, linear)
     step_points = np.empty_like(state.points)
@@ -81,11 +82,11 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     damped[points, points] *= 1 + damping
     # The datum and the jitter are part of the step's definition: take them from the difference in the reduced rows.
     free = np.concatenate([np.ones(pose_count, bool), problem.free_globals, np.ones(len(points), bool)])
-    from rssc.solver.schur import _JITTER, _datum, _typical
+    from rssc.solver.schur import _datum, _typical
 
     typical = _typical(linear.reduced.diagonal_pose.reshape(-1, 6))
     strength = linear.damping_diagonal[:pose_count].reshape(-1, 6)
-    damped[index[:pose_count], index[:pose_count]] += _JITTER * np.maximum(strength, typical).ravel()
+    damped[index[:pose_count], index[:pose_count]] += SOLVER.jitter * np.maximum(strength, typical).ravel()
     first, blocks = _datum(state.poses, strength, typical)
     for pose, block in zip(first, blocks, strict=True):
         damped[6 * pose : 6 * pose + 6, 6 * pose : 6 * pose + 6] += block
@@ -100,8 +101,8 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
 
 def test_information_does_not_depend_on_storage():
     problem = build_problem(small_scene(), AdjustOptions())
-    band = global_information(problem, Reducer(problem, 0, 1.0, False, None).linearise(problem.start, 0.0))
-    blocks = global_information(problem, Reducer(problem, 0, 1.0, True, None).linearise(problem.start, 0.0))
+    band = global_information(problem, Reducer(problem, Loss(0, 1.0), sparse=False).linearise(problem.start, 0.0))
+    blocks = global_information(problem, Reducer(problem, Loss(0, 1.0), sparse=True).linearise(problem.start, 0.0))
     np.testing.assert_allclose(band, blocks, rtol=1e-6)
 
 
@@ -117,7 +118,7 @@ def test_tracks_that_close_loops_are_stored_sparsely_and_solved_the_same():
     scene = type(scene)(scene.camera, tracks.select(keep), scene.points, scene.cam_from_world)
     problem = build_problem(scene, AdjustOptions())
     steps = [
-        np.concatenate(solve_reduced(problem, Reducer(problem, 0, 1.0, sparse, None).linearise(problem.start, 1e-3)))
+        np.concatenate(solve_reduced(problem, Reducer(problem, Loss(0, 1.0), sparse).linearise(problem.start, 1e-3)))
         for sparse in (False, True)
     ]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-8 * np.abs(steps[0]).max())

@@ -9,9 +9,10 @@ import pytest
 
 import rssc.pipeline.target as flow
 from rssc.errors import InputError
+from rssc.io.target_file import read_target
 from rssc.kernels.image.saddle import fit_saddles
 from rssc.model.calibration import Calibration
-from rssc.model.target import AprilGrid, Charuco, Checkerboard, read_target
+from rssc.model.target import AprilGrid, Charuco, Checkerboard
 from rssc.model.tracks import Tracks
 from rssc.outputs.result_folder import write_results
 from rssc.simulation.board import points_in_world

@@ -20,7 +20,7 @@ from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, with
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
 from rssc.solver.noise import influence_of
-from rssc.solver.options import LOSSES
+from rssc.solver.options import LOSSES, Loss
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
 
@@ -47,8 +47,8 @@ class Influence:
 def measure_influence(adjustment: Adjustment) -> Influence | None:
     """Influence of every observation of a te adjustment; None where the problem is singular."""
     problem = build_problem(adjustment.scene, adjustment.options)
-    loss = (LOSSES[adjustment.options.loss], adjustment.loss_scale)
-    reducer = Reducer(problem, *loss, adjustment.options.sparse, adjustment.options.motion_prior)
+    loss = Loss(LOSSES[adjustment.options.loss], adjustment.loss_scale)
+    reducer = Reducer(problem, loss, adjustment.options.sparse, adjustment.options.motion_prior)
     free, global_count = np.flatnonzero(problem.free_globals), len(problem.parameter_names)
     try:
         linear = reducer.linearise(problem.start, 0.0)

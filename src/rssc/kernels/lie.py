@@ -30,6 +30,7 @@ import math
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel, part
 
 _SERIES_LIMIT = 1.0
@@ -113,14 +114,14 @@ def _polynomial(w, linear, square):
 
 
 @kernel
-def so3_exp(w):
+def so3_exp(w: Floats) -> Floats:
     """Rotation matrix of the rotation vector w."""
     phi_1, phi_2, _, _, _ = phi_functions(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     return _polynomial(w, phi_1, phi_2)
 
 
 @kernel
-def quaternion_from_rotation(r):
+def quaternion_from_rotation(r: Floats) -> Floats:
     """Unit quaternion wxyz with w >= 0, by the largest of its four components (stable at half turns)."""
     q = np.empty(4)
     trace = r[0, 0] + r[1, 1] + r[2, 2]
@@ -140,7 +141,7 @@ def quaternion_from_rotation(r):
 
 
 @kernel
-def so3_log(r):
+def so3_log(r: Floats) -> Floats:
     """Rotation vector of a rotation matrix, of length at most pi."""
     q = quaternion_from_rotation(r)
     sin_half = math.sqrt(q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
@@ -150,18 +151,18 @@ def so3_log(r):
 
 
 @kernel
-def so3_left_jacobian(w):
+def so3_left_jacobian(w: Floats) -> Floats:
     _, phi_2, phi_3, _, _ = phi_functions(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     return _polynomial(w, phi_2, phi_3)
 
 
 @kernel
-def so3_left_jacobian_inverse(w):
+def so3_left_jacobian_inverse(w: Floats) -> Floats:
     return _polynomial(w, -0.5, _cot_function(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
 
 
 @kernel
-def se3_exp(xi):
+def se3_exp(xi: Floats) -> Floats:
     """(3, 4) transform of the tangent vector [rotation, translation]."""
     phi_1, phi_2, phi_3, _, _ = phi_functions(xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2])
     rotation, v = _polynomial(xi, phi_1, phi_2), _polynomial(xi, phi_2, phi_3)
@@ -174,7 +175,7 @@ def se3_exp(xi):
 
 
 @kernel
-def se3_log(t):
+def se3_log(t: Floats) -> Floats:
     """Tangent vector [rotation, translation] of a (3, 4) transform."""
     w = so3_log(t)
     v = so3_left_jacobian_inverse(w)
@@ -186,7 +187,7 @@ def se3_log(t):
 
 
 @kernel
-def compose(a, b):
+def compose(a: Floats, b: Floats) -> Floats:
     """a_from_c = a_from_b * b_from_c, all (3, 4)."""
     out = np.empty((3, 4))
     for i in range(3):
@@ -197,7 +198,7 @@ def compose(a, b):
 
 
 @kernel
-def inverse(t):
+def inverse(t: Floats) -> Floats:
     """b_from_a of a (3, 4) a_from_b."""
     out = np.empty((3, 4))
     for i in range(3):
@@ -219,13 +220,13 @@ def _stack(diagonal, lower):
 
 
 @kernel
-def adjoint(t):
+def adjoint(t: Floats) -> Floats:
     """(6, 6) adjoint: T exp(xi) T^-1 = exp(Ad xi)."""
     return _stack(t, multiply(cross_matrix(t[:, 3]), t))
 
 
 @kernel
-def lie_bracket_matrix(xi):
+def lie_bracket_matrix(xi: Floats) -> Floats:
     """(6, 6) adjoint of the Lie algebra, ad."""
     return _stack(cross_matrix(xi), cross_matrix(xi[3:]))
 
@@ -248,18 +249,18 @@ def _q_block(xi):
 
 
 @kernel
-def se3_left_jacobian(xi):
+def se3_left_jacobian(xi: Floats) -> Floats:
     return _stack(so3_left_jacobian(xi[:3]), _q_block(xi))
 
 
 @kernel
-def se3_left_jacobian_inverse(xi):
+def se3_left_jacobian_inverse(xi: Floats) -> Floats:
     diagonal = so3_left_jacobian_inverse(xi[:3])
     return _stack(diagonal, -multiply(multiply(diagonal, _q_block(xi)), diagonal))
 
 
 @kernel
-def retract(poses, steps):
+def retract(poses: Floats, steps: Floats) -> Floats:
     """exp(step) * pose for every pose of an (n, 3, 4) array, with the rotation kept orthonormal."""
     out = np.empty_like(poses)
     for n in range(len(poses)):

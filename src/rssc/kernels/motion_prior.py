@@ -8,11 +8,12 @@ residual depends on the three controls k-1, k, k+1:
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import kernel
 
 
 @kernel
-def motion_prior_cost(increments, inverse_sigmas):
+def motion_prior_cost(increments: Floats, inverse_sigmas: Floats) -> float:
     cost = 0.0
     for k in range(1, len(increments) - 1):
         for a in range(6):
@@ -21,7 +22,7 @@ def motion_prior_cost(increments, inverse_sigmas):
 
 
 @kernel
-def motion_prior_blocks(increments, transports, inverse_sigmas):
+def motion_prior_blocks(increments: Floats, transports: Floats, inverse_sigmas: Floats) -> tuple[Floats, Floats]:
     """Per knot the (18, 18) normal matrix and the (18,) gradient over the controls k-1, k, k+1."""
     count = len(increments) - 2
     normals = np.empty((count, 18, 18))

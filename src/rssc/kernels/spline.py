@@ -24,6 +24,7 @@ import math
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.bundle.batch import (
     CAMERA_POINT,
     D_CAMERA_POINT,
@@ -84,7 +85,7 @@ def locate(t, start, spacing, control_count):
 
 
 @kernel
-def increments(controls):
+def increments(controls: Floats) -> tuple[Floats, Floats]:
     """W (n, 6) and the two distinct blocks of M (n, 6, 3) for every control but the first."""
     n = len(controls)
     w = np.zeros((n, 6))
@@ -102,7 +103,7 @@ def increments(controls):
 
 
 @kernel
-def pose(controls, w, k, s):
+def pose(controls: Floats, w: Floats, k: int, s: float) -> Floats:
     """(3, 4) pose on interval k."""
     b = basis(s)
     out = controls[k]
@@ -112,7 +113,7 @@ def pose(controls, w, k, s):
 
 
 @kernel
-def pose_with_jacobian(controls, w, k, s):
+def pose_with_jacobian(controls: Floats, w: Floats, k: int, s: float) -> tuple[Floats, Floats, Floats]:
     """Pose, its (6, 24) derivative in the four controls and its (6,) derivative in s, as the formulas read.
 
     This is the plain reference of `camera_points` and `pose_rows`.
@@ -137,7 +138,7 @@ def pose_with_jacobian(controls, w, k, s):
 
 
 @kernel
-def poses_at(controls, start, spacing, times):
+def poses_at(controls: Floats, start: float, spacing: float, times: Floats) -> Floats:
     """(n, 3, 4) poses at the given times."""
     w, _ = increments(controls)
     out = np.empty((len(times), 3, 4))
@@ -151,7 +152,7 @@ def poses_at(controls, start, spacing, times):
 
 
 @kernel
-def velocities_at(controls, start, spacing, times):
+def velocities_at(controls: Floats, start: float, spacing: float, times: Floats) -> Floats:
     """(n, 6) left velocities [rotation, translation] per unit of time: dT/dt = [velocity] T."""
     w, _ = increments(controls)
     out = np.empty((len(times), 6))

@@ -3,11 +3,21 @@
 import numpy as np
 
 from rssc.kernels import lie, spline
+from rssc.kernels.arrays import Floats, Ints
 from rssc.kernels.jit import kernel
 
 
 @kernel
-def linearise_fit(controls, start, spacing, times, targets, residuals, jacobians, first):
+def linearise_fit(
+    controls: Floats,
+    start: float,
+    spacing: float,
+    times: Floats,
+    targets: Floats,
+    residuals: Floats,
+    jacobians: Floats,
+    first: Ints,
+) -> tuple[Floats, Floats]:
     """Residuals (n, 6) log(T(t_i) T_i^-1), Jacobians (n, 6, 24) and first controls (n,); returns the increments."""
     w, transports = spline.increments(controls)
     for i in range(len(times)):
@@ -24,7 +34,7 @@ def linearise_fit(controls, start, spacing, times, targets, residuals, jacobians
 
 
 @kernel
-def add_to_band(first, normals, gradients, band, gradient):
+def add_to_band(first: Ints, normals: Floats, gradients: Floats, band: Floats, gradient: Floats) -> None:
     """Adds symmetric blocks and their gradients, each from control first[i] on, to a lower band and a gradient."""
     size = normals.shape[1]
     for i in range(len(first)):
@@ -36,7 +46,7 @@ def add_to_band(first, normals, gradients, band, gradient):
 
 
 @kernel
-def interpolate_geodesics(poses, index, shares):
+def interpolate_geodesics(poses: Floats, index: Ints, shares: Floats) -> Floats:
     """(n, 3, 4) poses at a share of the way from poses[index] to the next one."""
     out = np.empty((len(index), 3, 4))
     for n in range(len(index)):

@@ -13,13 +13,24 @@ import math
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats, Ints
 from rssc.kernels.jit import kernel, part
 
 _ROUNDS = 5
 
 
 @kernel
-def triangulate_points(offsets, centres, rays, sigmas, far, begin, end, points, errors):
+def triangulate_points(
+    offsets: Ints,
+    centres: Floats,
+    rays: Floats,
+    sigmas: Floats,
+    far: float,
+    begin: int,
+    end: int,
+    points: Floats,
+    errors: Floats,
+) -> None:
     """Fills points (p, 3) and errors (p,), the median angle to the rays in standard deviations, for [begin, end).
 
     Args:

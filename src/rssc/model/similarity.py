@@ -56,5 +56,5 @@ def fit_similarity(points: FloatArray, targets: FloatArray) -> Similarity:
     # A reflection is not a rotation: the least certain axis is turned round.
     signs = np.array([1.0, 1.0, 1.0 if np.linalg.det(u) * np.linalg.det(vt) > 0 else -1.0])
     rotation = (u * signs) @ vt
-    scale = float((values * signs).sum() / np.mean((centred**2).sum(axis=1)))
+    scale = float((values * signs).sum() / (centred**2).sum() * len(points))
     return Similarity(scale, rotation, target_mean - scale * rotation @ mean)

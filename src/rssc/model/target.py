@@ -15,24 +15,15 @@ the viewer; the origin is the first corner, at the bottom left, and corners are 
 
     checkerboard   inner corners; its turns by 180 degrees may look alike, then the first frame decides
     charuco        OpenCV's: inner corners of a checkerboard with markers in its white squares
-
-A target is named by a YAML file (Kalibr's format, and the same idea for charuco) or by a word such as
-`aprilgrid:6x6:0.088:0.3`, `checkerboard:7x6:0.03` or `charuco:7x5:0.04:0.03:DICT_4X4_50`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray, IntArray
-
-EXAMPLES = "aprilgrid:6x6:0.088:0.3, checkerboard:7x6:0.03 or charuco:7x5:0.04:0.03:DICT_4X4_50"
 
 
 @dataclass(frozen=True)
@@ -125,82 +116,18 @@ class Charuco:
 Target = AprilGrid | Checkerboard | Charuco
 
 
-def read_target(text: str) -> Target:
-    """The target named by a YAML file or by a word."""
-    path = Path(text)
-    if path.is_file():
-        return _from_yaml(path)
-    kind, colon, rest = text.partition(":")
-    if kind not in _WORDS or not colon:
-        raise InputError(f"target is {text!r}, which is no file; expected a YAML file or a word such as {EXAMPLES}.")
-    try:
-        counts, *values = rest.split(":")
-        columns, rows = (int(n) for n in counts.lower().split("x"))
-        return _WORDS[kind](columns, rows, values)
-    except (ValueError, TypeError, IndexError):
-        raise InputError(f"target {text!r} is not complete; expected a word such as {EXAMPLES}.") from None
-
-
-_WORDS = {
-    "aprilgrid": lambda columns, rows, v: AprilGrid(columns, rows, *_floats(v, 2)),
-    "checkerboard": lambda columns, rows, v: Checkerboard(columns, rows, *_floats([v[0], v[-1]], 2)),
-    "charuco": lambda columns, rows, v: Charuco(columns, rows, float(v[0]), float(v[1]), *v[2:]),
-}
-
-
-def _from_yaml(path: Path) -> Target:
-    try:
-        document = yaml.safe_load(path.read_text(errors="replace"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
-    kind = document.get("target_type") if isinstance(document, Mapping) else None
-
-    def number(name: str, default: Any = None) -> float:
-        value = document.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{path} has {name}: {value}; expected a number, because target_type is {kind}.")
-        return value
-
-    if kind == "aprilgrid":
-        return AprilGrid(_count(path, "tagCols", number), _count(path, "tagRows", number), float(number("tagSize")),
-                         float(number("tagSpacing")))  # fmt: skip
-    if kind == "checkerboard":
-        return Checkerboard(_count(path, "targetCols", number), _count(path, "targetRows", number),
-                            float(number("colSpacingMeters")), float(number("rowSpacingMeters")))  # fmt: skip
-    if kind == "charuco":
-        return Charuco(_count(path, "targetCols", number), _count(path, "targetRows", number),
-                       float(number("squareSize")), float(number("markerSize")),
-                       str(document.get("dictionary", Charuco.dictionary)))  # fmt: skip
-    raise InputError(f"{path} has target_type: {kind}; expected aprilgrid, checkerboard or charuco.")
-
-
-def _count(path: Path, name: str, number: Any) -> int:
-    value = number(name)
-    if value != int(value):
-        raise InputError(f"{path} has {name}: {value}; expected a whole number.")
-    return int(value)
-
-
-def _floats(values: list[str], count: int) -> list[float]:
-    if len(values) != count:
-        raise ValueError
-    return [float(value) for value in values]
-
-
 def _grid(x: ArrayLike, y: ArrayLike) -> FloatArray:
     """(n, 3) points of a grid, x running fastest."""
     columns, rows = np.meshgrid(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     return np.column_stack((columns.ravel(), rows.ravel(), np.zeros(columns.size)))
 
 
-def _check_counts(target: Any, least: int, what: str) -> None:
+def _check_counts(target: Target, least: int, what: str) -> None:
     if min(target.columns, target.rows) < least:
         raise InputError(f"the {target.kind} has {target.columns} x {target.rows} {what}; expected {least} or more.")
 
 
-def _check_lengths(target: Any, **lengths: float) -> None:
+def _check_lengths(target: Target, **lengths: float) -> None:
     for name, value in lengths.items():
         if not (np.isfinite(value) and value > 0):
             raise InputError(f"{name} of the {target.kind} is {value}; expected a positive number.")

@@ -16,13 +16,14 @@ from rssc.footage.footage import Footage, read_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.estimate import Estimate, estimate
 from rssc.io.lens_files import read_sensor_lens
+from rssc.io.target_file import read_target
 from rssc.kernels.spline import increments
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
-from rssc.model.target import AprilGrid, Target, read_target
+from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
 from rssc.pipeline.result import cannot_tell
 from rssc.pipeline.stretch import CalibrateOptions
@@ -55,7 +56,7 @@ def calibrate_target(
 
     Args:
         source: A video file, or a folder of images.
-        target: The board, or how `rssc.model.target.read_target` names it.
+        target: The board, or how `rssc.io.target_file.read_target` names it.
         fps: Frames per second, for a folder of images without time stamps in their names.
         frames: First frame and one past the last.
         lens: Lens model, or "auto" to choose by evidence.

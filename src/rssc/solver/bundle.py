@@ -1,6 +1,5 @@
 """`adjust`: bundle adjustment of a scene with one of the five methods."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +13,13 @@ from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.model.trajectory import Trajectory
 from rssc.runtime.threads import run_chunks, with_serial_blas
+from rssc.solver.constants import SOLVER
 from rssc.solver.covariance import estimate_covariance
-from rssc.solver.levenberg_marquardt import Iteration, Summary, optimise
+from rssc.solver.levenberg_marquardt import Callback, Summary, optimise
 from rssc.solver.methods import METHODS
 from rssc.solver.noise import loss_scale, variance_factor
-from rssc.solver.options import LOSSES, AdjustOptions
+from rssc.solver.options import LOSSES, AdjustOptions, Loss
 from rssc.solver.problem import Problem, build_problem
-
-_SCALE_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,7 @@ class Adjustment:
 
 
 @with_serial_blas
-def adjust(
-    scene: Scene, method: str = "te", *, callback: Callable[[Iteration], None] | None = None, **options: Any
-) -> Adjustment:
+def adjust(scene: Scene, method: str = "te", *, callback: Callback | None = None, **options: Any) -> Adjustment:
     """Estimates lens, readout ratio, trajectory and points from the observations of a scene.
 
     Args:
@@ -62,16 +58,15 @@ def adjust(
     state = problem.start
     lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
     _check_start(scene, problem, lengths)
-    kind = LOSSES[settings.loss]
-    scale = settings.loss_scale or loss_scale(settings.loss, lengths)
-    state, summary = optimise(problem, state, settings, (kind, scale), callback)
+    loss = Loss(LOSSES[settings.loss], settings.loss_scale or loss_scale(settings.loss, lengths))
+    state, summary = optimise(problem, state, settings, loss, callback)
     if settings.loss != "none" and settings.loss_scale is None:
-        state, summary, scale = _settle_scale(problem, state, summary, settings, kind, scale, callback)
+        state, summary, loss = _settle_scale(problem, state, summary, settings, loss, callback)
     spline, rectified = compute_residuals(problem, state)
     lengths = _whitened_lengths(problem, spline, rectified)
     if settings.covariance:
-        factor = variance_factor(settings.loss, scale, lengths, problem.residual_count - problem.estimated_count)
-        covariance = estimate_covariance(problem, state, settings, (kind, scale), factor)
+        factor = variance_factor(settings.loss, loss.scale, lengths, problem.residual_count - problem.estimated_count)
+        covariance = estimate_covariance(problem, state, settings, loss, factor)
     else:
         covariance = Covariance((), np.zeros((0, 0)))
     return Adjustment(
@@ -80,20 +75,22 @@ def adjust(
         covariance=covariance,
         residuals=spline if len(spline) else rectified,
         rectified_residuals=rectified,
-        loss_scale=scale,
+        loss_scale=loss.scale,
         options=settings,
     )
 
 
-def _settle_scale(problem: Problem, state: State, summary: Summary, settings: AdjustOptions, kind, scale, callback):
+def _settle_scale(
+    problem: Problem, state: State, summary: Summary, settings: AdjustOptions, loss: Loss, callback: Callback | None
+) -> tuple[State, Summary, Loss]:
     """Repeats the optimisation with the loss's scale from the residuals it left, until the two agree."""
-    for _ in range(_SCALE_ROUNDS):
+    for _ in range(SOLVER.scale_rounds):
         lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
         wanted = loss_scale(settings.loss, lengths)
-        if abs(wanted - scale) < 0.03 * scale:
+        if abs(wanted - loss.scale) < SOLVER.settled_scale * loss.scale:
             break
-        scale = wanted
-        state, again = optimise(problem, state, settings, (kind, scale), callback)
+        loss = Loss(loss.kind, wanted)
+        state, again = optimise(problem, state, settings, loss, callback)
         summary = replace(
             again,
             iterations=summary.iterations + again.iterations,
@@ -101,7 +98,7 @@ def _settle_scale(problem: Problem, state: State, summary: Summary, settings: Ad
             linearisations=summary.linearisations + again.linearisations,
             seconds=summary.seconds + again.seconds,
         )
-    return state, summary, scale
+    return state, summary, loss
 
 
 def compute_residuals(problem: Problem, state: State) -> tuple[FloatArray, FloatArray]:

@@ -5,17 +5,17 @@ import numpy as np
 from rssc.kernels.bundle.residuals import State
 from rssc.model.covariance import Covariance
 from rssc.solver.linear_solve import SingularError, global_information
-from rssc.solver.options import AdjustOptions
+from rssc.solver.options import AdjustOptions, Loss
 from rssc.solver.problem import Problem
 from rssc.solver.schur import Reducer
 
 
 def estimate_covariance(
-    problem: Problem, state: State, options: AdjustOptions, loss: tuple[int, float], factor: float
+    problem: Problem, state: State, options: AdjustOptions, loss: Loss, factor: float
 ) -> Covariance:
     """Covariance at the optimum; `factor` is the variance factor of the residuals."""
     names = problem.estimated_names
-    reducer = Reducer(problem, *loss, options.sparse, options.motion_prior)
+    reducer = Reducer(problem, loss, options.sparse, options.motion_prior)
     try:
         information = global_information(problem, reducer.linearise(state, 0.0))
     except SingularError:

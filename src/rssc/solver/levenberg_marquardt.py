@@ -19,14 +19,13 @@ from rssc.kernels.bundle import cost as cost_kernels
 from rssc.kernels.bundle import normal_equations as kernels
 from rssc.kernels.bundle.residuals import State
 from rssc.kernels.motion_prior import motion_prior_cost
+from rssc.model.arrays import FloatArray
 from rssc.runtime.threads import run_chunks
+from rssc.solver.constants import SOLVER
 from rssc.solver.linear_solve import SingularError, solve_reduced
-from rssc.solver.options import AdjustOptions
+from rssc.solver.options import AdjustOptions, Loss, MotionPrior, inverse_sigmas
 from rssc.solver.problem import Problem, with_parameters, with_spline
-from rssc.solver.schur import Reducer
-
-_MAX_DAMPING = 1e12
-_MIN_DAMPING = 1e-15
+from rssc.solver.schur import Linearisation, Reducer
 
 
 @dataclass(frozen=True)
@@ -60,39 +59,44 @@ class Summary:
         return self.status == "converged"
 
 
-def total_cost(problem: Problem, state: State, previous: np.ndarray, loss, motion_sigmas) -> float:
+Callback = Callable[[Iteration], None]
+"""Called after every accepted step."""
+
+
+def total_cost(
+    problem: Problem, state: State, previous: FloatArray, loss: Loss, motion_prior: MotionPrior | None
+) -> float:
     """Cost of a state; points that the lens cannot see any more go back to `previous`, in place."""
     costs = np.zeros(len(state.points))
     layout = problem.layouts.of(state)
 
     def task(_: int, begin: int, end: int) -> None:
         cost_kernels.trial_cost(
-            state, problem.spline, problem.rectified, layout.order, loss[0], loss[1], previous, begin, end, costs
+            state, problem.spline, problem.rectified, layout.order, *loss, previous, begin, end, costs
         )
 
     run_chunks(task, layout.chunks)
     residual = problem.prior_matrix @ state.parameters - problem.prior_values
-    cost = costs.sum() + residual @ residual
-    return cost + (0.0 if motion_sigmas is None else _motion_cost(state, motion_sigmas))
-
-
-def _motion_cost(state: State, motion_sigmas) -> float:
-    return motion_prior_cost(state.increments, 1.0 / np.repeat(np.asarray(motion_sigmas, float), 3))
+    cost = float(costs.sum() + residual @ residual)
+    if motion_prior is not None:
+        cost += motion_prior_cost(state.increments, inverse_sigmas(motion_prior))
+    return cost
 
 
 def optimise(
     problem: Problem,
     state: State,
     options: AdjustOptions,
-    loss: tuple[int, float],
-    callback: Callable[[Iteration], None] | None = None,
+    loss: Loss,
+    callback: Callback | None = None,
 ) -> tuple[State, Summary]:
     """Minimises the cost from `state` on."""
     began = time.perf_counter()
-    reducer = Reducer(problem, *loss, options.sparse, options.motion_prior)
+    reducer = Reducer(problem, loss, options.sparse, options.motion_prior)
     state = state._replace(points=np.array(state.points))
     cost = initial_cost = total_cost(problem, state, state.points.copy(), loss, options.motion_prior)
-    damping, growth = options.initial_damping, 2.0
+    damping: float = options.initial_damping
+    growth = 2.0
     history: list[Iteration] = []
     linearisations = 0
 
@@ -101,7 +105,7 @@ def optimise(
         return state, Summary(status, reason, tuple(history), initial_cost, cost, linearisations, seconds)
 
     while len(history) < options.max_iterations:
-        if damping > _MAX_DAMPING:
+        if damping > SOLVER.max_damping:
             return finish("stalled", "no step lowers the cost any further")
         linear = reducer.linearise(state, damping)
         linearisations += 1
@@ -115,18 +119,9 @@ def optimise(
             damping, growth = damping * growth, growth * 2
             continue
         step_pose *= problem.free_reduced[: len(step_pose)]
-        step_points = np.empty_like(state.points)
-        predicted = np.zeros(len(problem.point_chunks))
-
-        def substitute(index: int, begin: int, end: int, linear=linear, step_pose=step_pose, step_global=step_global,
-                       step_points=step_points, predicted=predicted) -> None:  # fmt: skip
-            predicted[index] = kernels.back_substitute(
-                linear.support, linear.elimination, linear.damping, step_pose, step_global, begin, end, step_points
-            )
-
-        run_chunks(substitute, problem.point_chunks)
+        step_points, predicted = _point_steps(problem, linear, step_pose, step_global)
         step = np.concatenate([step_pose, step_global])
-        expected = predicted.sum() + step @ (linear.damping * linear.damping_diagonal * step - gradient_vector)
+        expected = predicted + step @ (linear.damping * linear.damping_diagonal * step - gradient_vector)
         trial = with_parameters(state, state.parameters + step_global)._replace(points=state.points + step_points)
         if problem.free_poses:
             trial = with_spline(trial, lie.retract(state.poses, step_pose.reshape(-1, 6)))
@@ -141,13 +136,13 @@ def optimise(
                 return finish("converged", f"step {relative:.1e} no longer lowers the cost")
             damping, growth = damping * growth, growth * 2
             continue
-        ratio = decrease / expected if expected > 0 else 1.0
+        ratio = float(decrease / expected) if expected > 0 else 1.0
         state, cost = trial, trial_cost
         iteration = Iteration(cost, damping, relative, gradient)
         history.append(iteration)
         if callback is not None:
             callback(iteration)
-        damping = max(_MIN_DAMPING, damping * max(0.1, 1 - (2 * min(ratio, 1.0) - 1) ** 3))
+        damping = max(SOLVER.min_damping, damping * max(0.1, 1 - (2 * min(ratio, 1.0) - 1) ** 3))
         growth = 2.0
         if relative < options.step_tolerance:
             return finish("converged", f"step {relative:.1e} is below {options.step_tolerance:.1e}")
@@ -156,8 +151,27 @@ def optimise(
     return finish("iteration_limit", f"{options.max_iterations} iterations were not enough")
 
 
-def _safe_cost(problem: Problem, trial: State, previous: np.ndarray, loss, motion_sigmas) -> float:
+def _point_steps(
+    problem: Problem, linear: Linearisation, step_pose: FloatArray, step_global: FloatArray
+) -> tuple[FloatArray, float]:
+    """(p, 3) steps of the points, and the decrease of the cost that the model predicts from them."""
+    steps = np.empty((len(problem.start.points), 3))
+    predicted = np.zeros(len(problem.point_chunks))
+
+    def task(index: int, begin: int, end: int) -> None:
+        predicted[index] = kernels.back_substitute(
+            linear.support, linear.elimination, linear.damping, step_pose, step_global, begin, end, steps
+        )
+
+    run_chunks(task, problem.point_chunks)
+    return steps, float(predicted.sum())
+
+
+def _safe_cost(
+    problem: Problem, trial: State, previous: FloatArray, loss: Loss, motion_prior: MotionPrior | None
+) -> float:
+    """Cost of a trial; infinite where it is none."""
     if not (trial.parameters[0] > 0 and trial.parameters[1] > 0):
         return math.inf
-    cost = total_cost(problem, trial, previous, loss, motion_sigmas)
+    cost = total_cost(problem, trial, previous, loss, motion_prior)
     return cost if math.isfinite(cost) else math.inf

@@ -5,6 +5,9 @@ the frames. Tracks that span most of a short clip fill the band: then S is solve
 SuperLU.
 """
 
+from collections.abc import Callable
+from typing import cast
+
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.sparse import csc_array
@@ -12,10 +15,14 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from rssc.kernels.bundle import system
 from rssc.model.arrays import FloatArray
+from rssc.solver.constants import SOLVER
 from rssc.solver.problem import Problem
-from rssc.solver.schur import DENSE_ROWS, Linearisation
+from rssc.solver.schur import Linearisation
 
-_potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(("potrf", "potrs", "pbtrf", "pbtrs"), dtype=np.float64)
+_Lapack = Callable[..., tuple[FloatArray, int]]
+_NAMES = ("potrf", "potrs", "pbtrf", "pbtrs")
+# scipy's stubs know only the form that asks for one function.
+_potrf, _potrs, _pbtrf, _pbtrs = cast(list[_Lapack], get_lapack_funcs(_NAMES, dtype=np.float64))
 
 
 class SingularError(ArithmeticError):
@@ -26,12 +33,13 @@ class PoseSolver:
     """A factorisation of S, by the method that fits its shape."""
 
     def __init__(self, reduced: system.Reduced) -> None:
-        self._band = self._dense = None
+        self._band: FloatArray | None = None
+        self._dense: FloatArray | None = None
         self._sparse: SuperLU | None = None
         rows, width = len(reduced.rhs_pose), reduced.band.shape[2]
         if len(reduced.band) == 0:
             self._sparse = _factor_blocks(reduced)
-        elif rows <= DENSE_ROWS and 3 * width > rows:
+        elif rows <= SOLVER.dense_rows and 3 * width > rows:
             self._dense, info = _potrf(system.dense_from_band(reduced.band).T, lower=1, clean=0, overwrite_a=1)
             if info != 0:
                 raise SingularError

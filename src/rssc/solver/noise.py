@@ -11,12 +11,10 @@ import math
 import numpy as np
 
 from rssc.model.arrays import FloatArray
+from rssc.solver.constants import SOLVER
 from rssc.solver.options import LOSSES
 
 _RAYLEIGH_MEDIAN = math.sqrt(2 * math.log(2))
-_BEND = {"none": 1.0, "huber": 1.345}
-_FREEDOM = (2.0, 100.0)
-_MOST_LENGTHS = 20_000
 
 
 def noise_level(lengths: FloatArray) -> float:
@@ -29,14 +27,14 @@ def loss_scale(loss: str, lengths: FloatArray) -> float:
     if loss == "cauchy":
         freedom, scale = fit_student(lengths)
         return math.sqrt(freedom) * scale
-    return _BEND[loss] * noise_level(lengths)
+    return (SOLVER.huber_bend if loss == "huber" else 1.0) * noise_level(lengths)
 
 
 def fit_student(lengths: FloatArray) -> tuple[float, float]:
     """Degrees of freedom and scale per component of the two-dimensional Student's t most likely to give the lengths."""
     from scipy.optimize import minimize_scalar  # slow to import, and not needed by every method
 
-    squares = lengths[:: -(-len(lengths) // _MOST_LENGTHS)] ** 2
+    squares = lengths[:: -(-len(lengths) // SOLVER.freedom_samples)] ** 2
     start = noise_level(lengths) ** 2
 
     def scale_of(freedom: float) -> float:
@@ -50,7 +48,7 @@ def fit_student(lengths: FloatArray) -> tuple[float, float]:
         square = scale_of(freedom)
         return math.log(square) + (freedom / 2 + 1) * float(np.log1p(squares / (freedom * square)).mean())
 
-    low, high = (math.log(bound) for bound in _FREEDOM)
+    low, high = math.log(SOLVER.least_freedom), math.log(SOLVER.most_freedom)
     freedom = math.exp(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.05}).x)
     return freedom, math.sqrt(scale_of(freedom))
 

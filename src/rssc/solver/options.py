@@ -2,15 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from rssc.errors import InputError
 from rssc.kernels import robust
+from rssc.model.arrays import FloatArray
 from rssc.solver.methods import METHODS
 
 LOSSES = {"none": robust.NONE, "huber": robust.HUBER, "cauchy": robust.CAUCHY}
+
+
+MotionPrior = tuple[float, float]
+"""Standard deviations of the change of velocity from knot to knot, in rotation and translation."""
+
+
+class Loss(NamedTuple):
+    """A robust loss with its scale, as kernels take it."""
+
+    kind: int
+    scale: float
+
+
+def inverse_sigmas(motion_prior: MotionPrior) -> FloatArray:
+    """(6,) inverse standard deviations of the change of velocity [rotation, translation]."""
+    return 1.0 / np.repeat(np.array(motion_prior, dtype=float), 3)
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,7 @@ class AdjustOptions:
     poses: a camera at the origin that only turns, whose points have a direction but no distance."""
     priors: tuple[Prior, ...] = ()
     """Gaussian priors on lens parameters and readout ratio."""
-    motion_prior: tuple[float, float] | None = None
+    motion_prior: MotionPrior | None = None
     """Standard deviations of the change of velocity between consecutive knot intervals, in rotation [rad] and
     translation [scene units]; for splines finer than the data alone can bear."""
     max_iterations: int = 100

@@ -15,13 +15,11 @@ from rssc.model.scene import Neighbours, Scene
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.runtime.threads import balanced_chunks, thread_count
+from rssc.solver.constants import SOLVER
 from rssc.solver.layout import Layouts
 from rssc.solver.methods import METHODS, Method
 from rssc.solver.options import AdjustOptions
 from rssc.solver.spline_fit import fit_trajectory
-
-_MAX_STEP = 1.5  # frame intervals between linked observations
-_LEAST_DAMPING = 1e-8
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Problem:
     @property
     def least_damping(self) -> float:
         """Of the points: their distance is not observed by a camera that only turns."""
-        return 0.0 if self.free_translations else _LEAST_DAMPING
+        return 0.0 if self.free_translations else SOLVER.turning_damping
 
 
 def with_spline(state: State, poses: FloatArray) -> State:
@@ -255,7 +253,7 @@ def link_neighbours(scene: Scene, method: Method, options: AdjustOptions) -> tup
         index = index + follows[:, None]
     # Linked: consecutive in time, too; across a gap the interpolation would be a guess.
     linked = (np.diff(tracks.points) == 0) & (np.diff(tracks.frames) == 1)
-    linked &= np.diff(scene.frame_times[tracks.frames]) < _MAX_STEP
+    linked &= np.diff(scene.frame_times[tracks.frames]) < SOLVER.max_link_frames
     inside = np.flatnonzero((index[:, 0] >= 0) & (index[:, -1] < len(tracks)))
     rows = inside[linked[index[inside, :-1]].all(axis=1)]
     index = index[rows]

@@ -24,14 +24,10 @@ from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+from rssc.solver.constants import SOLVER
 from rssc.solver.layout import Layout
+from rssc.solver.options import Loss, MotionPrior, inverse_sigmas
 from rssc.solver.problem import Problem
-
-DENSE_ROWS = 2400
-"""Up to so many rows a full band is solved as a dense matrix."""
-_BAND_LIMIT_BYTES = 300e6
-_STIFF = 1e9  # times what is typical: holds translations that are not estimated
-_JITTER = 1e-12
 
 
 @dataclass
@@ -67,13 +63,14 @@ class _Structure:
 class Reducer:
     """Assembles linearisations of one problem; buffers are reused between iterations."""
 
-    def __init__(self, problem: Problem, loss_kind: int, loss_scale: float, sparse: bool | None, motion_prior) -> None:
+    def __init__(
+        self, problem: Problem, loss: Loss, sparse: bool | None = None, motion_prior: MotionPrior | None = None
+    ) -> None:
         self.problem = problem
-        self.loss_kind = loss_kind
-        self.loss_scale = loss_scale
+        self.loss = loss
         self.sparse = sparse
-        self.motion_sigmas = motion_prior
-        self._buffers: tuple[tuple, list[system.Reduced]] | None = None
+        self.motion_prior = motion_prior
+        self._buffers: tuple[tuple[int, int], list[system.Reduced]] | None = None
         self._structure: _Structure | None = None
         self._coupling = np.empty(0)
 
@@ -89,7 +86,7 @@ class Reducer:
         def task(index: int, begin: int, end: int) -> None:
             system.clear(parts[index])
             accumulate(
-                state, problem.spline, problem.rectified, support, order, self.loss_kind, self.loss_scale,
+                state, problem.spline, problem.rectified, support, order, *self.loss,
                 damping, begin, end, parts[index], elimination,
             )  # fmt: skip
 
@@ -126,11 +123,10 @@ class Reducer:
         sparse = self.sparse
         if sparse is None:
             rows = 6 * pose_count
-            wide = rows > DENSE_ROWS and 8.0 * rows * width * thread_count() > _BAND_LIMIT_BYTES
+            wide = rows > SOLVER.dense_rows and 8.0 * rows * width * thread_count() > SOLVER.band_limit_bytes
             # A band pays for its widest point in every row; sparse blocks pay when few points are that wide.
-            sparse = bool(wide and width > 24 * np.percentile(spans, 95))
-        # Measured: linearising one residual takes as long as eliminating 70 pairs of poses.
-        work = np.diff(offsets) ** 2 + 70 * problem.residuals_per_point
+            sparse = bool(wide and width > 6 * SOLVER.wide_band * np.percentile(spans, 95))
+        work = np.diff(offsets) ** 2 + SOLVER.linearisation_work * problem.residuals_per_point
         chunks = balanced_chunks(layout.block_work(work), thread_count())
         pattern = _block_pattern(support, pose_count) if sparse else None
         return _Structure(layout, support, pattern, 0 if sparse else width, chunks)
@@ -187,9 +183,10 @@ class Reducer:
         reduced.rhs_global[:] += gradient
         reduced.gradient_global[:] += gradient
         reduced.totals[0] += residual @ residual
-        if self.motion_sigmas is not None:
-            inverse = 1.0 / np.repeat(np.asarray(self.motion_sigmas, float), 3)
-            normals, gradients = motion_prior_blocks(state.increments, state.transports, inverse)
+        if self.motion_prior is not None:
+            normals, gradients = motion_prior_blocks(
+                state.increments, state.transports, inverse_sigmas(self.motion_prior)
+            )
             first = np.arange(len(normals))
             system.add_blocks(reduced, first, normals, 3)
             index = 6 * first[:, None] + np.arange(18)
@@ -201,10 +198,10 @@ class Reducer:
         strength = reduced.diagonal_pose.reshape(-1, 6)
         typical = _typical(strength)
         # Controls at the ends may carry next to no information; they are held by a share of what is typical.
-        pose_diagonal = np.maximum(strength, 1e-8 * typical)
-        added = damping * pose_diagonal + _JITTER * np.maximum(strength, typical)
+        pose_diagonal = np.maximum(strength, SOLVER.loose_end * typical)
+        added = damping * pose_diagonal + SOLVER.jitter * np.maximum(strength, typical)
         if not self.problem.free_translations:
-            added[:, 3:] += _STIFF * typical[3:]
+            added[:, 3:] += SOLVER.held_translation * typical[3:]
         _add_pose_diagonal(reduced, added)
         if self.problem.free_poses and self.problem.free_points:
             system.add_blocks(reduced, *_datum(state.poses, pose_diagonal, typical), 1)
@@ -247,7 +244,7 @@ def _datum(poses: FloatArray, strength: FloatArray, typical: FloatArray) -> tupl
     centres = camera_centres(poses)
     offsets = centres - centres[anchor]
     # Among poses that the data hold, not at the loose ends.
-    far = int((np.einsum("ni,ni->n", offsets, offsets) * (relative >= 0.1)).argmax())
+    far = int((np.einsum("ni,ni->n", offsets, offsets) * (relative >= SOLVER.datum_strength)).argmax())
     blocks = np.zeros((2, 6, 6))
     np.einsum("aa->a", blocks[0])[:] = np.maximum(strength[anchor], typical)
     direction = poses[far, :, :3] @ offsets[far]

@@ -8,8 +8,7 @@ from rssc.model.poses import camera_centres, rotate_to_world, transform_points
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
-
-_FAR = 100.0  # times the extent of the trajectory
+from rssc.solver.constants import SOLVER
 
 
 def triangulate(scene: Scene, tracks: Tracks) -> tuple[FloatArray, FloatArray]:
@@ -25,8 +24,8 @@ def triangulate(scene: Scene, tracks: Tracks) -> tuple[FloatArray, FloatArray]:
     seen = np.asarray(np.isfinite(local).all(axis=1))
     rays = rotate_to_world(poses, np.where(seen[:, None], local, [0.0, 0.0, 1.0]))
     pixel = 1.0 / np.sqrt(camera.lens.fx * camera.lens.fy)
-    # Where the camera only turns, nobody knows the distance, and one is as good as any other.
-    far = _FAR * float(np.linalg.norm(np.ptp(centres, axis=0))) or 1.0
+    # Depth is unobservable where the camera only turns; any value works.
+    far = SOLVER.far_point * float(np.linalg.norm(np.ptp(centres, axis=0))) or 1.0
     points, errors = np.empty((tracks.point_count, 3)), np.empty(tracks.point_count)
     offsets, sigmas = tracks.offsets, np.full(len(tracks), pixel)
 

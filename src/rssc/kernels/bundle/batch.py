@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats, Ints
 from rssc.kernels.jit import inlined, kernel
 
 LANES = 32
@@ -35,21 +36,21 @@ INCREMENT_SIZE = 32 * LANES
 class Batch(NamedTuple):
     """Up to LANES residuals, and their Jacobian."""
 
-    lanes: np.ndarray  # (quantities * LANES,)
-    owners: np.ndarray  # (LANES,) point of each residual
-    residuals: np.ndarray  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
-    weights: np.ndarray  # (LANES,) one over the standard deviation
-    importances: np.ndarray  # (LANES,) factor on the squares
-    rows: np.ndarray  # (2 LANES, 6 poses + globals + 1) derivatives in poses and globals, and the residual
-    d_pose: np.ndarray  # (2 LANES, 6 poses) view of rows
-    d_global: np.ndarray  # (2 LANES, globals) view of rows
-    d_point: np.ndarray  # (2 LANES, 3)
-    d_camera_point: np.ndarray  # (2, 3) scratch
-    d_lens: np.ndarray  # (2, globals - 1) scratch
+    lanes: Floats  # (quantities * LANES,)
+    owners: Ints  # (LANES,) point of each residual
+    residuals: Ints  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
+    weights: Floats  # (LANES,) one over the standard deviation
+    importances: Floats  # (LANES,) factor on the squares
+    rows: Floats  # (2 LANES, 6 poses + globals + 1) derivatives in poses and globals, and the residual
+    d_pose: Floats  # (2 LANES, 6 poses) view of rows
+    d_global: Floats  # (2 LANES, globals) view of rows
+    d_point: Floats  # (2 LANES, 3)
+    d_camera_point: Floats  # (2, 3) scratch
+    d_lens: Floats  # (2, globals - 1) scratch
 
 
 @kernel
-def make_batch(poses, globals_):
+def make_batch(poses: int, globals_: int) -> Batch:
     """A batch of residuals that depend on so many poses and global parameters (the lens, then the readout) each."""
     rows = np.zeros((2 * LANES, 6 * poses + globals_ + 1))
     return Batch(

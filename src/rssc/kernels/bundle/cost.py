@@ -2,9 +2,19 @@
 
 import math
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.order import fill
-from rssc.kernels.bundle.residuals import evaluate, place, pose_count, rectified_target, spline_target
+from rssc.kernels.bundle.order import Order, fill
+from rssc.kernels.bundle.residuals import (
+    RectifiedTable,
+    SplineTable,
+    State,
+    evaluate,
+    place,
+    pose_count,
+    rectified_target,
+    spline_target,
+)
 from rssc.kernels.jit import kernel, part
 from rssc.kernels.robust import loss
 
@@ -33,7 +43,18 @@ def _cost_of_point(state, spline, rectified, loss_kind, loss_scale, p, batch):
 
 
 @kernel
-def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous, begin, end, costs):
+def trial_cost(
+    state: State,
+    spline: SplineTable,
+    rectified: RectifiedTable,
+    order: Order,
+    loss_kind: int,
+    loss_scale: float,
+    previous: Floats,
+    begin: int,
+    end: int,
+    costs: Floats,
+) -> None:
     """Writes the costs of the points of the blocks [begin, end) of a trial state to costs (p,), which is zero.
 
     A point that the step moved to where a camera does not see it goes back to its `previous` place, so that one far
@@ -61,7 +82,16 @@ def trial_cost(state, spline, rectified, order, loss_kind, loss_scale, previous,
 
 
 @kernel
-def residuals_of(state, spline, rectified, order, begin, end, out_spline, out_rectified):
+def residuals_of(
+    state: State,
+    spline: SplineTable,
+    rectified: RectifiedTable,
+    order: Order,
+    begin: int,
+    end: int,
+    out_spline: Floats,
+    out_rectified: Floats,
+) -> None:
     """Unweighted residuals (m, 2) of the points of the blocks [begin, end) in both tables, in pixels."""
     batch = make_batch(pose_count(state), len(state.parameters))
     last = batch.rows.shape[1] - 1

@@ -25,10 +25,11 @@ import math
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.order import fill
-from rssc.kernels.bundle.residuals import linearise, pose_count
-from rssc.kernels.bundle.system import add_blocks, find_pose
+from rssc.kernels.bundle.order import Order, fill
+from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State, linearise, pose_count
+from rssc.kernels.bundle.system import Elimination, Reduced, Support, add_blocks, find_pose
 from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.robust import loss
 
@@ -221,8 +222,19 @@ def _eliminate(support, p, damping, reduced, elimination):
 
 @kernel
 def accumulate(
-    state, spline, rectified, support, order, loss_kind, loss_scale, damping, begin, end, reduced, elimination
-):
+    state: State,
+    spline: SplineTable,
+    rectified: RectifiedTable,
+    support: Support,
+    order: Order,
+    loss_kind: int,
+    loss_scale: float,
+    damping: float,
+    begin: int,
+    end: int,
+    reduced: Reduced,
+    elimination: Elimination,
+) -> None:
     """Adds the points of the blocks [begin, end) to `reduced`, which is zero, and fills their part of `elimination`."""
     batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
@@ -274,7 +286,16 @@ def _spread_intervals(reduced, poses):
 
 
 @kernel
-def back_substitute(support, elimination, damping, step_pose, step_global, begin, end, steps):
+def back_substitute(
+    support: Support,
+    elimination: Elimination,
+    damping: float,
+    step_pose: Floats,
+    step_global: Floats,
+    begin: int,
+    end: int,
+    steps: Floats,
+) -> float:
     """Point steps (p, 3) for [begin, end); returns the decrease that the model predicts from the points."""
     predicted = 0.0
     for p in range(begin, end):

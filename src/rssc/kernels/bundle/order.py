@@ -9,24 +9,36 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rssc.kernels.arrays import Indices, Ints
 from rssc.kernels.bundle.batch import LANES
-from rssc.kernels.bundle.residuals import place, readout, rectified_first_pose, rectified_target, spline_first_pose
+from rssc.kernels.bundle.residuals import (
+    RectifiedTable,
+    SplineTable,
+    State,
+    place,
+    readout,
+    rectified_first_pose,
+    rectified_target,
+    spline_first_pose,
+)
 from rssc.kernels.jit import kernel, part
 
 
 class Order(NamedTuple):
     """Blocks of points, and their residuals by first pose."""
 
-    points: np.ndarray  # (p,) all points, in the order in which blocks take them
-    blocks: np.ndarray  # (b + 1,) range of each block in `points`
-    offsets: np.ndarray  # (b + 1,) range of each block in the arrays below
-    first_poses: np.ndarray  # (m,) increasing within a block
-    residuals: np.ndarray  # (m,) row in the table; rectified ones are counted after all spline ones
-    owners: np.ndarray  # (m,) point
+    points: Ints  # (p,) all points, in the order in which blocks take them
+    blocks: Ints  # (b + 1,) range of each block in `points`
+    offsets: Ints  # (b + 1,) range of each block in the arrays below
+    first_poses: Indices  # (m,) increasing within a block
+    residuals: Indices  # (m,) row in the table; rectified ones are counted after all spline ones
+    owners: Indices  # (m,) point
 
 
 @kernel
-def sort_residuals(state, spline, rectified, begin, end, order):
+def sort_residuals(
+    state: State, spline: SplineTable, rectified: RectifiedTable, begin: int, end: int, order: Order
+) -> None:
     """Fills the last three arrays of the order for the blocks [begin, end)."""
     spline_count, pose_count = len(spline.weights), len(state.poses)
     counts = np.empty(pose_count + 1, np.int64)

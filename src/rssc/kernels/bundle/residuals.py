@@ -16,8 +16,7 @@ and so does a field, and the threads would fight over the counters of the shared
 
 from typing import NamedTuple
 
-import numpy as np
-
+from rssc.kernels.arrays import Floats, Ints
 from rssc.kernels.bundle.batch import (
     CAMERA_POINT,
     D_CAMERA_POINT,
@@ -48,37 +47,37 @@ class State(NamedTuple):
 
     lens_model: int
     lens_limit: float  # see `lenses.field_limit`
-    parameters: np.ndarray  # (g,) the globals: lens parameters, then the readout ratio
-    poses: np.ndarray  # (n, 3, 4) control poses of the spline, or free poses
-    increments: np.ndarray  # (n, 6) logarithms between consecutive controls
-    transports: np.ndarray  # (n, 6, 3) their derivative in the controls
+    parameters: Floats  # (g,) the globals: lens parameters, then the readout ratio
+    poses: Floats  # (n, 3, 4) control poses of the spline, or free poses
+    increments: Floats  # (n, 6) logarithms between consecutive controls
+    transports: Floats  # (n, 6, 3) their derivative in the controls
     start: float  # time of the spline's first valid moment
     spacing: float  # knot spacing in frames
-    points: np.ndarray  # (p, 3)
+    points: Floats  # (p, 3)
 
 
 class SplineTable(NamedTuple):
     """Spline residuals, sorted by point."""
 
-    offsets: np.ndarray  # (p + 1,) range of each point
-    frame_times: np.ndarray  # (m,)
-    fractions: np.ndarray  # (m,) row fraction on the sensor
-    pixels: np.ndarray  # (m, 2)
-    weights: np.ndarray  # (m,) one over the standard deviation in pixels
+    offsets: Ints  # (p + 1,) range of each point
+    frame_times: Floats  # (m,)
+    fractions: Floats  # (m,) row fraction on the sensor
+    pixels: Floats  # (m, 2)
+    weights: Floats  # (m,) one over the standard deviation in pixels
 
 
 class RectifiedTable(NamedTuple):
     """Rectified residuals, sorted by point."""
 
-    offsets: np.ndarray  # (p + 1,)
-    poses: np.ndarray  # (m,) free pose of the frame; -1 where the pose comes from the spline
-    reference_times: np.ndarray  # (m,) at readout ratio zero
+    offsets: Ints  # (p + 1,)
+    poses: Ints  # (m,) free pose of the frame; -1 where the pose comes from the spline
+    reference_times: Floats  # (m,) at readout ratio zero
     reference_share: float  # derivative of the reference time in the readout ratio
     interpolant: int  # QUADRATIC or HERMITE
-    frame_times: np.ndarray  # (m, nodes), nodes = 3 quadratic, 4 Hermite
-    fractions: np.ndarray  # (m, nodes)
-    pixels: np.ndarray  # (m, nodes, 2)
-    weights: np.ndarray  # (m,)
+    frame_times: Floats  # (m, nodes), nodes = 3 quadratic, 4 Hermite
+    fractions: Floats  # (m, nodes)
+    pixels: Floats  # (m, nodes, 2)
+    weights: Floats  # (m,)
     importance: float  # lambda, a factor on the squares
 
 

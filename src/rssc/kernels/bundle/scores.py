@@ -10,16 +10,27 @@ so that w a' r is an observation's score, and scores add up to zero at the optim
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.bundle.batch import make_batch
-from rssc.kernels.bundle.residuals import linearise_one, pose_count, spline_target
+from rssc.kernels.bundle.residuals import SplineTable, State, linearise_one, pose_count, spline_target
+from rssc.kernels.bundle.system import Elimination, Support
 from rssc.kernels.jit import kernel
 from rssc.kernels.robust import loss
 
 
 @kernel
 def spline_scores(
-    state, spline, support, elimination, pose_response, loss_kind, loss_scale, begin, end, scores
-):  # fmt: skip
+    state: State,
+    spline: SplineTable,
+    support: Support,
+    elimination: Elimination,
+    pose_response: Floats,
+    loss_kind: int,
+    loss_scale: float,
+    begin: int,
+    end: int,
+    scores: Floats,
+) -> None:
     """Scores (m, g) of the spline residuals of the points [begin, end).
 
     Args:

@@ -8,48 +8,49 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rssc.kernels.arrays import Bools, Floats, Ints
 from rssc.kernels.bundle.batch import MAX_POSES
-from rssc.kernels.bundle.residuals import rectified_first_pose, spline_first_pose
+from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State, rectified_first_pose, spline_first_pose
 from rssc.kernels.jit import kernel, part
 
 
 class Support(NamedTuple):
     """The sorted poses that each point touches."""
 
-    offsets: np.ndarray  # (p + 1,)
-    poses: np.ndarray  # (sum,) pose indices
+    offsets: Ints  # (p + 1,)
+    poses: Ints  # (sum,) pose indices
 
 
 class Reduced(NamedTuple):
     """One chunk's share of the reduced system. Either `band` or `blocks` is used, the other is empty."""
 
-    band: np.ndarray  # (n, 6, width)
-    blocks: np.ndarray  # (nonzero blocks, 6, 6)
-    block_offsets: np.ndarray  # (n + 1,)
-    block_columns: np.ndarray  # (nonzero blocks,)
-    border: np.ndarray  # (g, 6 n), transposed so that inner loops run along it
-    corner: np.ndarray  # (g, g)
-    rhs_pose: np.ndarray  # (6 n,)
-    rhs_global: np.ndarray  # (g,)
-    gradient_pose: np.ndarray  # (6 n,) before the elimination
-    gradient_global: np.ndarray  # (g,)
-    diagonal_pose: np.ndarray  # (6 n,) of U
-    intervals: np.ndarray  # (n, 6 poses + g + 1, same) normal matrix of the rows that begin at each pose
-    totals: np.ndarray  # (2,) cost, largest point gradient
+    band: Floats  # (n, 6, width)
+    blocks: Floats  # (nonzero blocks, 6, 6)
+    block_offsets: Ints  # (n + 1,)
+    block_columns: Ints  # (nonzero blocks,)
+    border: Floats  # (g, 6 n), transposed so that inner loops run along it
+    corner: Floats  # (g, g)
+    rhs_pose: Floats  # (6 n,)
+    rhs_global: Floats  # (g,)
+    gradient_pose: Floats  # (6 n,) before the elimination
+    gradient_global: Floats  # (g,)
+    diagonal_pose: Floats  # (6 n,) of U
+    intervals: Floats  # (n, 6 poses + g + 1, same) normal matrix of the rows that begin at each pose
+    totals: Floats  # (2,) cost, largest point gradient
 
 
 class Elimination(NamedTuple):
     """What back substitution needs, per point."""
 
-    coupling: np.ndarray  # (18 * sum of supports,) Y as (3, 6 m) per point
-    coupling_global: np.ndarray  # (p, 3, g) F
-    factor: np.ndarray  # (p, 6) L: l00 l10 l11 l20 l21 l22
-    z: np.ndarray  # (p, 3)
-    free: np.ndarray  # (p,) whether the point is estimated
+    coupling: Floats  # (18 * sum of supports,) Y as (3, 6 m) per point
+    coupling_global: Floats  # (p, 3, g) F
+    factor: Floats  # (p, 6) L: l00 l10 l11 l20 l21 l22
+    z: Floats  # (p, 3)
+    free: Bools  # (p,) whether the point is estimated
 
 
 @kernel
-def clear(reduced):
+def clear(reduced: Reduced) -> None:
     """Sets a chunk's share to zero."""
     reduced.band[:] = 0.0
     reduced.blocks[:] = 0.0
@@ -65,7 +66,9 @@ def clear(reduced):
 
 
 @kernel
-def find_support(state, spline, rectified, offsets, poses, spans):
+def find_support(
+    state: State, spline: SplineTable, rectified: RectifiedTable, offsets: Ints, poses: Ints, spans: Ints
+) -> None:
     """Writes the poses that each point touches, and over how many poses (p,) they are spread."""
     touched = np.zeros(len(state.poses), dtype=np.bool_)
     at = 0
@@ -105,7 +108,7 @@ def find_pose(values, begin, end, value):
 
 
 @kernel
-def add_blocks(reduced, first, matrices, count):
+def add_blocks(reduced: Reduced, first: Ints, matrices: Floats, count: int) -> None:
     """S += symmetric matrices (m, 6 count, 6 count), each over `count` consecutive poses from first[i] on."""
     band, blocks = reduced.band, reduced.blocks
     offsets, columns = reduced.block_offsets, reduced.block_columns
@@ -124,7 +127,7 @@ def add_blocks(reduced, first, matrices, count):
 
 
 @kernel
-def dense_from_band(band):
+def dense_from_band(band: Floats) -> Floats:
     """(6 n, 6 n) upper triangle of S; what lies below is not set."""
     n, _, width = band.shape
     out = np.empty((6 * n, 6 * n))
@@ -139,7 +142,7 @@ def dense_from_band(band):
 
 
 @kernel
-def lapack_from_band(band):
+def lapack_from_band(band: Floats) -> Floats:
     """(6 n, width) with row r beginning at column r: its transpose is LAPACK's lower band."""
     n, _, width = band.shape
     out = np.zeros((6 * n, width))

@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.lenses import fisheye, opencv, pinhole, radial
 
@@ -69,7 +70,7 @@ def _radial(model, p, r2):
 
 
 @kernel
-def field_limit(model, p):
+def field_limit(model: int, p: Floats) -> float:
     """The radius on the plane up to which the lens is invertible; infinite or pi where it is everywhere."""
     wide = model >= _FIRST_FISHEYE
     before = 0.0
@@ -228,7 +229,7 @@ def unproject(model, p, limit, u, v):
 
 
 @kernel
-def project_points(model, p, limit, points):
+def project_points(model: int, p: Floats, limit: float, points: Floats) -> Floats:
     """(n, 2) pixels of (n, 3) points in camera coordinates."""
     out = np.empty((len(points), 2))
     for i in range(len(points)):
@@ -237,7 +238,7 @@ def project_points(model, p, limit, points):
 
 
 @kernel
-def unproject_pixels(model, p, limit, pixels):
+def unproject_pixels(model: int, p: Floats, limit: float, pixels: Floats) -> Floats:
     """(n, 3) unit rays of (n, 2) pixels."""
     out = np.empty((len(pixels), 3))
     for i in range(len(pixels)):

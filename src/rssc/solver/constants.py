@@ -1,0 +1,56 @@
+"""Tuned numbers of the solver."""
+
+from dataclasses import dataclass
+
+from rssc.runtime.constants import Constants
+
+
+@dataclass(frozen=True)
+class SolverConstants(Constants):
+    """Numbers that trade robustness or speed; none of them moves the optimum."""
+
+    max_damping: float = 1e12
+    """Levenberg-Marquardt gives up here: a step is then below the rounding of the parameters."""
+    min_damping: float = 1e-15
+    """Damping falls no lower, so that it can rise again within a few rejected steps."""
+    turning_damping: float = 1e-8
+    """Of points whose distance is not observed, because the camera only turns: just above the rounding of V."""
+    scale_rounds: int = 5
+    """How often the scale of a robust loss may be estimated again from the residuals it left. Chosen by hand."""
+    settled_scale: float = 0.03
+    """The scale of a robust loss has settled when it changes by less than this share. Chosen by hand."""
+    dense_rows: int = 2400
+    """Up to so many rows a band that is nearly full is solved as a dense matrix. Chosen by hand, for memory."""
+    band_limit_bytes: float = 3e8
+    """Above this size of the band, copies of all threads together, sparse blocks are considered. Chosen by hand."""
+    wide_band: float = 4.0
+    """Sparse blocks pay where the widest point is so many times wider than the 95th percentile. Chosen by hand."""
+    linearisation_work: int = 70
+    """Linearising one residual takes as long as eliminating so many pairs of poses (measured on two cores)."""
+    held_translation: float = 1e9
+    """Stiffness that holds translations of a camera that only turns, over a typical pose's information."""
+    jitter: float = 1e-12
+    """Share of the typical diagonal added to S, so that poses that nothing observes leave it regular."""
+    loose_end: float = 1e-8
+    """Controls that carry less than this share of what is typical are damped as if they carried it. Chosen by hand."""
+    datum_strength: float = 0.1
+    """Poses that carry at least this share of what is typical may fix the scale; no estimate depends on it."""
+    max_link_frames: float = 1.5
+    """Frame intervals between observations that are interpolated for the rectified residuals; beyond it is a gap."""
+    fit_smoothness: float = 1e-4
+    """Weight of the change of velocity where a spline has more controls than poses: far below that of a pose."""
+    fit_iterations: int = 10
+    """Bound on the Gauss-Newton steps of a spline fit. Chosen by hand."""
+    far_point: float = 100.0
+    """Points without parallax are put at so many times the extent of the trajectory. Chosen by hand."""
+    huber_bend: float = 1.345
+    """Where Huber's loss bends, in standard deviations: 95 % efficiency for Gaussian noise (Huber 1981)."""
+    least_freedom: float = 2.0
+    """Fewest degrees of freedom of the Student distribution fitted to residuals; fewer would have no variance."""
+    most_freedom: float = 100.0
+    """Most degrees of freedom; more cannot be told from a Gaussian."""
+    freedom_samples: int = 20_000
+    """Residuals that the Student distribution is fitted to, evenly taken from all. Chosen by hand, for speed."""
+
+
+SOLVER = SolverConstants()
