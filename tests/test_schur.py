@@ -1,5 +1,7 @@
 """The reduced system against a dense one built from explicit Jacobians."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.robust import loss as loss_kernel
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.constants import SOLVER
+from rssc.solver.levenberg_marquardt import expected_decrease
 from rssc.solver.linear_solve import global_information, solve_reduced
 from rssc.solver.options import AdjustOptions, Loss, Prior
 from rssc.solver.problem import build_problem
@@ -97,6 +100,25 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     )
     found = np.concatenate([step_pose, step_global, step_points.reshape(-1)])
     np.testing.assert_allclose(found, step, rtol=0, atol=1e-10 * np.abs(step).max())
+
+
+def test_expected_decrease_is_that_of_the_model(monkeypatch):
+    """Also where the damping of the system is more than what was asked for, as for a camera that only turns."""
+    monkeypatch.setattr("rssc.solver.problem.SOLVER", replace(SOLVER, turning_damping=0.05))
+    problem = build_problem(small_scene(), AdjustOptions(fixed=("translations",)))
+    state = problem.start
+    linear = Reducer(problem, Loss(0, 1.0)).linearise(state, 1e-4)
+    step_pose, step_global = solve_reduced(problem, linear)
+    step_pose *= problem.free_reduced[: len(step_pose)]
+    step_points = np.empty_like(state.points)
+    from_points = kernels.back_substitute(
+        linear.support, linear.elimination, linear.damping, step_pose, step_global, 0, len(state.points), step_points
+    )
+    gradient = np.where(problem.free_reduced, linear.gradient, 0.0)
+    expected = from_points + expected_decrease(linear, np.concatenate([step_pose, step_global]), gradient)
+    matrix, gradient = dense_system(problem, state, 0, 1.0)
+    step = np.concatenate([step_pose, step_global, step_points.reshape(-1)])
+    assert expected == pytest.approx(-2 * gradient @ step - step @ matrix @ step, rel=1e-3)
 
 
 def test_information_does_not_depend_on_storage():

@@ -57,7 +57,7 @@ def test_fast_rows_equal_the_reference(rng, scale):
     w, transport = spline.increments(controls)
     point, rows = rng.normal(size=3), rng.normal(size=(2, 3))
     pose, d_controls, d_s = spline.pose_with_jacobian(controls, w, 3, 0.6)
-    batch = make_batch(4)
+    batch = make_batch(4, 5)
     quantities = batch.lanes.reshape(-1, LANES)
     lane, count = 5, 6
     quantities[POINT // LANES : POINT // LANES + 3, lane], quantities[PLACE // LANES, lane] = point, 0.6

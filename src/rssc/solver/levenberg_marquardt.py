@@ -121,7 +121,7 @@ def optimise(
         step_pose *= problem.free_reduced[: len(step_pose)]
         step_points, predicted = _point_steps(problem, linear, step_pose, step_global)
         step = np.concatenate([step_pose, step_global])
-        expected = predicted + step @ (linear.damping * linear.damping_diagonal * step - gradient_vector)
+        expected = predicted + expected_decrease(linear, step, gradient_vector)
         trial = with_parameters(state, state.parameters + step_global)._replace(points=state.points + step_points)
         if problem.free_poses:
             trial = with_spline(trial, lie.retract(state.poses, step_pose.reshape(-1, 6)))
@@ -149,6 +149,15 @@ def optimise(
         if decrease < options.cost_tolerance * cost and damping < 1.0:
             return finish("converged", f"cost fell by {decrease / cost:.1e}, below {options.cost_tolerance:.1e}")
     return finish("iteration_limit", f"{options.max_iterations} iterations were not enough")
+
+
+def expected_decrease(linear: Linearisation, step: FloatArray, gradient: FloatArray) -> float:
+    """Decrease of the cost that the model predicts from the (6 n + g,) step of poses and globals.
+
+    With (H + damping D) step = -gradient, where the damping is that of the system, the model falls by
+    step' (damping D step - gradient).
+    """
+    return float(step @ (linear.damping * linear.damping_diagonal * step - gradient))
 
 
 def _point_steps(
