@@ -40,10 +40,10 @@ def _replace(old: str, new: str) -> Callable[[str], str]:
 BREAKAGES: dict[str, tuple[str, Callable[[str], str], str]] = {
     "accumulate does its work twice": ("bundle/normal_equations.py", lambda source: source + _TWICE, "cost"),
     "te's derivatives in the points are 5 % too large": (
-        "spline.py",
+        "bundle/spline_rows.py",
         _replace(
             "store_3(lanes, D_POINT + 3 * LANES * row + i, g)",
-            "store_3(lanes, D_POINT + 3 * LANES * row + i, _scale(1.05, g))",
+            "store_3(lanes, D_POINT + 3 * LANES * row + i, scale(1.05, g))",
         ),
         "golden simulated",
     ),

@@ -5,6 +5,7 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.kernels import lie, spline
+from rssc.kernels.bundle import spline_rows
 from rssc.kernels.bundle.batch import (
     CAMERA_POINT,
     D_CAMERA_POINT,
@@ -20,7 +21,7 @@ from rssc.model import Trajectory
 from rssc.solver.spline_fit import fit_trajectory
 from tests.parts import from_python
 
-camera_points, pose_rows = from_python(spline.camera_points), from_python(spline.pose_rows)
+camera_points, pose_rows = from_python(spline_rows.camera_points), from_python(spline_rows.pose_rows)
 cross_matrix = from_python(lie.cross_matrix)
 
 

@@ -99,18 +99,54 @@ def cross_matrix(v):
     return out
 
 
+@inlined
+def products(p):
+    """xx, yy, zz, xy, xz, yz of a vector."""
+    return p[0] * p[0], p[1] * p[1], p[2] * p[2], p[0] * p[1], p[0] * p[2], p[1] * p[2]
+
+
+@inlined
+def polynomial(linear, square, p, pp):
+    """Rows of I + linear [p] + square [p]^2, with pp the products of p."""
+    a0, a1, a2 = linear * p[0], linear * p[1], linear * p[2]
+    xy, xz, yz = square * pp[3], square * pp[4], square * pp[5]
+    return (
+        (1.0 - square * (pp[1] + pp[2]), xy - a2, xz + a1),
+        (xy + a2, 1.0 - square * (pp[0] + pp[2]), yz - a0),
+        (xz - a1, yz + a0, 1.0 - square * (pp[0] + pp[1])),
+    )
+
+
+@inlined
+def q_rows(p, q, pp, phi):
+    """Rows of the block Q of the left Jacobian of SE(3) at [p, q], with pp the products of p and phi its functions."""
+    _, phi_2, phi_3, phi_4, phi_5 = phi
+    c = p[0] * q[0] + p[1] * q[1] + p[2] * q[2]
+    skew, square = c * (phi_3 - 2.0 * phi_4), c * (phi_4 - 3.0 * phi_5)
+    a0, a1, a2 = phi_2 * q[0] - skew * p[0], phi_2 * q[1] - skew * p[1], phi_2 * q[2] - skew * p[2]
+    xy = phi_3 * (q[0] * p[1] + p[0] * q[1]) - square * pp[3]
+    xz = phi_3 * (q[0] * p[2] + p[0] * q[2]) - square * pp[4]
+    yz = phi_3 * (q[1] * p[2] + p[1] * q[2]) - square * pp[5]
+    xx = 2.0 * phi_3 * (p[0] * q[0] - c) + square * (pp[1] + pp[2])
+    yy = 2.0 * phi_3 * (p[1] * q[1] - c) + square * (pp[0] + pp[2])
+    zz = 2.0 * phi_3 * (p[2] * q[2] - c) + square * (pp[0] + pp[1])
+    return (xx, xy - a2, xz + a1), (xy + a2, yy, yz - a0), (xz - a1, yz + a0, zz)
+
+
+@part
+def _array(rows):
+    """(3, 3) array of three rows."""
+    out = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = rows[i][j]
+    return out
+
+
 @part
 def _polynomial(w, linear, square):
     """I + linear [w] + square [w]^2."""
-    x, y, z = w[0], w[1], w[2]
-    out = np.empty((3, 3))
-    out[0, 0] = 1.0 - square * (y * y + z * z)
-    out[1, 1] = 1.0 - square * (x * x + z * z)
-    out[2, 2] = 1.0 - square * (x * x + y * y)
-    out[0, 1], out[1, 0] = square * x * y - linear * z, square * x * y + linear * z
-    out[0, 2], out[2, 0] = square * x * z + linear * y, square * x * z - linear * y
-    out[1, 2], out[2, 1] = square * y * z - linear * x, square * y * z + linear * x
-    return out
+    return _array(polynomial(linear, square, w, products(w)))
 
 
 @kernel
@@ -234,18 +270,8 @@ def lie_bracket_matrix(xi: Floats) -> Floats:
 @part
 def _q_block(xi):
     """The block Q of the left Jacobian of SE(3)."""
-    w, r = xi[:3], xi[3:]
-    _, phi_2, phi_3, phi_4, phi_5 = phi_functions(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
-    c = w[0] * r[0] + w[1] * r[1] + w[2] * r[2]
-    skew, square = c * (phi_3 - 2.0 * phi_4), c * (phi_4 - 3.0 * phi_5)
-    # -skew [w] - square [w]^2; _polynomial adds I, which the diagonal below takes back.
-    out = _polynomial(w, -skew, -square)
-    linear = cross_matrix(r)
-    for i in range(3):
-        for j in range(3):
-            out[i, j] += phi_2 * linear[i, j] + phi_3 * (r[i] * w[j] + w[i] * r[j])
-        out[i, i] -= 2.0 * phi_3 * c + 1.0
-    return out
+    pp = products(xi)
+    return _array(q_rows(xi, xi[3:], pp, phi_functions(pp[0] + pp[1] + pp[2])))
 
 
 @kernel

@@ -34,10 +34,11 @@ from rssc.kernels.bundle.batch import (
     load_3,
     store_3,
 )
+from rssc.kernels.bundle.spline_rows import camera_points, pose_rows
 from rssc.kernels.interpolation import hermite, quadratic
 from rssc.kernels.jit import inlined, part
 from rssc.kernels.lenses import project, project_with_jacobian
-from rssc.kernels.spline import camera_points, locate, pose_rows
+from rssc.kernels.spline import locate
 
 QUADRATIC, HERMITE = 0, 1
 
