@@ -83,7 +83,7 @@ def test_is_deterministic_and_silent(capfd):
 def test_reports_its_progress():
     tracks = simulate("pinhole", 0.5, frame_count=12).scene.tracks
     shares = []
-    reconstruct(tracks, 1280, 1024, lens="perspective", progress=lambda step, share: shares.append(share))
+    reconstruct(tracks, 1280, 1024, lens="perspective", report=shares.append)
     assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1
 
 

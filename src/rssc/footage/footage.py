@@ -6,10 +6,9 @@ a dropped frame leaves a gap, a repeated frame is removed.
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -18,11 +17,10 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.footage.frame_times import MIN_FRAMES, usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
+from rssc.footage.source import FrameSource, Image
 from rssc.footage.stretches import informative_stretches
-from rssc.footage.video import VIDEO_SUFFIXES, Video
 from rssc.model.arrays import FloatArray, IntArray
 
-GreyImages = NDArray[np.uint8]
 Progress = Callable[[int, int], None]
 
 MAX_FRAMES = 120
@@ -38,7 +36,7 @@ _REPEAT_SHARE = 0.03
 class Footage:
     """Grey frames and their times."""
 
-    images: GreyImages
+    images: Image
     """(n, height, width) grey values, rows as the sensor read them."""
     times_s: FloatArray
     """(n,) time of each frame in seconds, increasing."""
@@ -46,7 +44,7 @@ class Footage:
     """(n,) index of each frame in the source."""
     names: tuple[str, ...]
     """Name of each frame: the file name, or `frame_000123` for a video."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """What was done to the source, in plain sentences."""
 
     @property
@@ -71,18 +69,6 @@ class Footage:
 
     def __len__(self) -> int:
         return len(self.images)
-
-
-class _Source(Protocol):
-    """Where frames come from; both kinds list their frames before they decode any."""
-
-    names: tuple[str, ...]
-    times_s: FloatArray
-    notes: list[str]
-
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yields (index, grey or RGB image) for increasing indices; a frame that cannot be decoded is left out."""
-        ...
 
 
 def read_footage(
@@ -125,12 +111,12 @@ def read_footage(
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
     times = listed.times_s[numbers] - listed.times_s[0]
-    gaps = np.diff(times) / usual_interval(times)
+    gaps: FloatArray = np.diff(times) / usual_interval(times)
     if np.any(gaps > 1.5):
         notes.append(f"{int(np.sum(np.round(gaps[gaps > 1.5]) - 1))} missing frames leave gaps in the time stamps.")
     elif np.ptp(gaps) > 0.02:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
-    return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
+    return Footage(images, times, numbers, tuple(listed.names[i] for i in map(int, numbers)), tuple(notes))
 
 
 def choose_stretches(
@@ -169,13 +155,16 @@ def choose_stretches(
     )
 
 
-def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, Image]]:
     """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, to look at."""
     # Times do not matter here, so that any rate will do for a folder without time stamps.
     yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
 
 
-def _open(path: Path, fps: float | None) -> _Source:
+def _open(path: Path, fps: float | None) -> FrameSource:
+    # Imported here, because FFmpeg is slow to load and this module is imported for the type `Footage`.
+    from rssc.footage.video import VIDEO_SUFFIXES, Video
+
     suffix = path.suffix.lower()
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
@@ -200,10 +189,10 @@ def _check_count(path: Path, count: int, verb: str) -> None:
 
 
 def _read_all(
-    source: _Source, begin: int, end: int, path: Path, progress: Progress | None
-) -> tuple[GreyImages, IntArray]:
+    source: FrameSource, begin: int, end: int, path: Path, progress: Progress | None
+) -> tuple[Image, IntArray]:
     """The decodable frames of a range and their indices."""
-    images: GreyImages | None = None
+    images: Image | None = None
     numbers: list[int] = []
     for index, image in source.read(np.arange(begin, end)):
         if images is None:
@@ -234,10 +223,15 @@ def _check_memory(path: Path, size: int) -> None:
         )
 
 
-def _distinct(images: GreyImages) -> NDArray[np.bool_]:
+def _distinct(images: Image) -> NDArray[np.bool_]:
     """(n,) mask of frames that are not a repetition of the one before."""
-    difference = np.array([np.mean(cv2.absdiff(a[::3, ::3], b[::3, ::3])) for a, b in pairwise(images)])
+    difference = np.array([_mean_difference(a, b) for a, b in pairwise(images)])
     # An encoder may store a repetition with small changes; the upper quartile is a difference that is real even
     # where two of three frames are repetitions.
     limit = _REPEAT_SHARE * np.percentile(difference, 75) if len(difference) else 0.0
     return np.concatenate([[True], difference > limit])
+
+
+def _mean_difference(first: Image, second: Image) -> float:
+    """Mean absolute difference of two images on every third pixel of every third row."""
+    return float(np.mean(cv2.absdiff(first[::3, ::3], second[::3, ::3])))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import MIN_FRAMES, at_rate
+from rssc.footage.source import Image
 from rssc.model.arrays import FloatArray, IntArray
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
@@ -55,12 +55,14 @@ class ImageFolder:
         if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
             self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
 
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
+        """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
-        for index in indices:
+        for index in map(int, indices):
             image = cv2.imread(str(self._files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
-                yield int(index), np.asarray(image[..., ::-1] if colour else image, np.uint8)
+                values: Image = np.asarray(image, np.uint8)
+                yield index, values[..., ::-1] if colour else values
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:

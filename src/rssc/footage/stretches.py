@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from rssc.footage.source import Image
 from rssc.model.arrays import FloatArray, IntArray
 
-Reader = Callable[[IntArray], Iterator[tuple[int, NDArray[np.uint8]]]]
+Reader = Callable[[IntArray], Iterator[tuple[int, Image]]]
 
 _PROBES_PER_STRETCH = 4
 _MOST_PROBES = 48
 _PROBE_WIDTH = 320
 # Frames of a probe after its first: the next one shows image motion, the last one parallax.
-_PROBE_STEPS = np.array([0, 1, 8])
+_PROBE_STEPS = (0, 1, 8)
 # Motion and parallax at which a probe gets half of the marks, in image widths.
 _HALF_MOTION = 0.004
 _HALF_PARALLAX = 0.004
@@ -40,17 +40,18 @@ def informative_stretches(
         progress: Called with the number of probes done and the total.
     """
     spacing = max(length // _PROBES_PER_STRETCH, -(-count // _MOST_PROBES), _PROBE_STEPS[-1] + 1)
-    starts = np.arange(0, count - _PROBE_STEPS[-1], spacing)
+    starts: IntArray = np.arange(0, count - _PROBE_STEPS[-1], spacing, dtype=np.int64)
     ratings, sharpness = np.zeros(len(starts)), np.zeros(len(starts))
-    frames: dict[int, NDArray[np.uint8]] = {}
-    for index, image in read((starts[:, None] + _PROBE_STEPS).ravel()):
+    frames: dict[int, Image] = {}
+    for index, image in read((starts[:, None] + np.array(_PROBE_STEPS)).ravel()):
         height = max(16, round(image.shape[0] * _PROBE_WIDTH / image.shape[1]))
         frames[index] = np.asarray(cv2.resize(image, (_PROBE_WIDTH, height), interpolation=cv2.INTER_AREA), np.uint8)
         probe, step = divmod(index, spacing)
         if step == _PROBE_STEPS[-1]:
-            parts = [frames.pop(int(index - step + s), None) for s in _PROBE_STEPS]
-            if all(part is not None for part in parts):
-                ratings[probe], sharpness[probe] = _rate(*parts)  # type: ignore[arg-type]
+            wanted = [index - step + s for s in _PROBE_STEPS]
+            images = [frames.pop(i) for i in wanted if i in frames]
+            if len(images) == len(wanted):
+                ratings[probe], sharpness[probe] = _rate(*images)
             if progress is not None:
                 progress(probe + 1, len(starts))
     usual = np.median(sharpness[sharpness > 0]) if np.any(sharpness > 0) else 1.0
@@ -74,12 +75,12 @@ def _best_stretches(starts: IntArray, ratings: FloatArray, count: int, length: i
     return [(begin, begin + length) for begin in sorted(chosen)]
 
 
-def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.uint8]) -> tuple[float, float]:
+def _rate(first: Image, second: Image, last: Image) -> tuple[float, float]:
     """Rating of motion and parallax from 0 to 1, and sharpness in arbitrary units."""
     if not first.shape == second.shape == last.shape:
         return 0.0, 0.0  # of two cameras, which is told when they are read
     points = cv2.goodFeaturesToTrack(first, 200, 0.01, 8)
-    if points is None or len(points) < 12:
+    if points is None or len(points) < 12:  # pyright: ignore[reportUnnecessaryComparison]
         return 0.0, 0.0
     near, near_found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, points.copy(), winSize=(11, 11), maxLevel=3)
     far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, near.copy(), winSize=(11, 11), maxLevel=3)
@@ -90,7 +91,7 @@ def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.
     motion = float(np.median(np.linalg.norm(near - start, axis=1))) / _PROBE_WIDTH
     homography, _ = cv2.findHomography(start, far, cv2.RANSAC, 1.0)
     parallax = 0.0
-    if homography is not None:
+    if homography is not None:  # pyright: ignore[reportUnnecessaryComparison]
         moved = cv2.perspectiveTransform(start[:, None], homography)[:, 0]
         # The upper quartile, capped, so that neither a dominant plane hides parallax nor a lost point fakes it.
         parallax = min(float(np.percentile(np.linalg.norm(far - moved, axis=1), 75)) / _PROBE_WIDTH, 0.03)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import av
 import numpy as np
+from av.container import InputContainer
 from av.error import FFmpegError
-from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
+from rssc.footage.source import Image
 from rssc.model.arrays import IntArray
 
 VIDEO_SUFFIXES = frozenset(
@@ -26,7 +26,8 @@ class Video:
     def __init__(self, path: Path, fps: float | None) -> None:
         self._path = path
         self.notes: list[str] = []
-        stamps, keys = [], []
+        stamps: list[int | None] = []
+        keys: list[bool] = []
         try:
             with _container(path) as container:
                 if not container.streams.video:
@@ -46,7 +47,8 @@ class Video:
             ) from error
         # Raw streams have no time stamps: their frames are counted from the start.
         counted = counted or None in stamps or not tick
-        self._stamps = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        self._stamps: IntArray | None = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        self._key_stamps: IntArray = np.empty(0, np.int64)
         if self._stamps is None:
             if fps is None:
                 raise InputError(f"{path.name} has no time stamps; pass --fps with its frame rate.")
@@ -73,7 +75,8 @@ class Video:
                 )
             break
 
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
+        """Yields (index, grey or RGB image), see `FrameSource`."""
         position = 0
         while position < len(indices):
             run_end = position + 1
@@ -93,8 +96,9 @@ class Video:
         """Whether a key frame lies between two frames, so that decoding may skip some."""
         if self._stamps is None or there - here < 2:
             return False
-        after = np.searchsorted(self._key_stamps, self._stamps[here], side="right")
-        return after < len(self._key_stamps) and self._key_stamps[after] <= self._stamps[there]
+        begin, end = int(self._stamps[here]), int(self._stamps[there])
+        after = int(np.searchsorted(self._key_stamps, begin, side="right"))
+        return after < len(self._key_stamps) and int(self._key_stamps[after]) <= end
 
     def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
@@ -124,6 +128,6 @@ class Video:
                         yield index, frame
 
 
-def _container(path: Path) -> Any:
+def _container(path: Path) -> InputContainer:
     # Absolute: FFmpeg takes what is before the colon of `12:30:05.mp4` for a protocol.
     return av.open(str(path.absolute()))

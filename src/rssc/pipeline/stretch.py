@@ -151,8 +151,7 @@ def starts(
     try:
         with stage("reconstructing") as report:
             moving = reconstruct(
-                tracks, *size, lens=family, fractions=fractions, frame_times=times,
-                progress=lambda _, share: report(share),
+                tracks, *size, lens=family, fractions=fractions, frame_times=times, report=report
             )  # fmt: skip
     except NotCalibratableError as error:
         failure = error

@@ -30,7 +30,8 @@ from rssc.pipeline.verdict import judge_estimate
 from rssc.runtime.progress import Progress, Stages
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.start.board import MIN_CORNERS, TargetStart, start_from_target
+from rssc.start.board import MIN_CORNERS, start_from_target
+from rssc.start.start import Start
 from rssc.tracking.board_corners import detect_target
 
 _LOOSE = 30.0
@@ -130,13 +131,13 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
 
 
 def _start_scene(
-    footage: Footage, tracks: Tracks, target: Target, start: TargetStart, sensor: Lens | None
+    footage: Footage, tracks: Tracks, target: Target, start: Start, sensor: Lens | None
 ) -> tuple[Scene, tuple[float, float] | None]:
     """A spline through the poses of the frames that show the board, and what holds it in the others."""
     camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
     times = footage.frame_times
     begin, end = readout_interval(times, 0.0)
-    trajectory = fit_trajectory(times[start.frames], start.cam_from_world, begin, end, 1.0)
+    trajectory = fit_trajectory(times[start.registered], start.cam_from_world[start.registered], begin, end, 1.0)
     scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
     seen = np.unique(tracks.frames)
     if np.diff(times[seen]).max() < 1.5:

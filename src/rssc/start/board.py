@@ -5,15 +5,14 @@ in some frames (planar PnP on rays); the one with the least reprojection error w
 aspect ratio and principal point are for the solve.
 """
 
-from dataclasses import dataclass
-
 import cv2
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 from rssc.model.tracks import Tracks
+from rssc.start.start import Start, interpolate_poses
 
 MIN_CORNERS = 8
 _MIN_FRAMES = 8
@@ -24,19 +23,10 @@ _MAX_ERROR = 0.03
 """Of the image's larger side: beyond it the corners do not belong to this board, whatever the lens."""
 
 
-@dataclass(frozen=True)
-class TargetStart:
-    """A lens and the poses of the frames that show the board."""
+def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: int, lens: str = "auto") -> Start:
+    """Lens and poses from (n, 3) points of a plane; the world is the board.
 
-    lens: Lens
-    frames: IntArray
-    """(k,)"""
-    cam_from_world: FloatArray
-    """(k, 3, 4); the world is the board."""
-
-
-def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: int, lens: str = "auto") -> TargetStart:
-    """Lens and poses from (n, 3) points of a plane.
+    Frames that do not show the board well are not registered.
 
     Args:
         tracks: Where the corners are seen.
@@ -62,9 +52,17 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
             f"the corners are {min(errors):.0f} pixels from where this target would have them, whatever the lens; "
             f"check its rows, columns and spacing, and that the image is not mirrored."
         )
-    poses, errors = zip(*(_place_board(best, tracks, points, int(frame)) for frame in seen), strict=True)
-    good = np.array(errors) < 5 * np.median(errors)
-    return TargetStart(best, seen[good], np.array(poses)[good])
+    placed = {int(frame): _place_board(best, tracks, points, int(frame)) for frame in seen}
+    limit = 5 * np.median([error for _, error in placed.values()])
+    poses = {frame: pose for frame, (pose, error) in placed.items() if error < limit}
+    if len(poses) < 2:
+        raise NotCalibratableError(
+            f"the board could be placed in {len(poses)} of {tracks.frame_count} frames; keep most of it in the image, "
+            "large and sharp."
+        )
+    cam_from_world, registered, _ = interpolate_poses(poses, np.arange(tracks.frame_count, dtype=np.float64))
+    cam_from_world[list(poses)] = list(poses.values())  # without the rounding of the interpolation
+    return Start(best, cam_from_world, registered, (), "board")
 
 
 def _place_board(lens: Lens, tracks: Tracks, points: FloatArray, frame: int) -> tuple[FloatArray, float]:

@@ -53,7 +53,7 @@ def quiet_pycolmap() -> Any:
     log.stderrthreshold = log.FATAL.value
     log.alsologtostderr = False
     for level in (log.INFO, log.WARNING, log.ERROR):
-        log.set_log_destination(level, "")
+        log.set_log_destination(level, "")  # pyright: ignore[reportUnknownMemberType]
     return pycolmap
 
 
@@ -359,7 +359,8 @@ def absolute_pose(
 def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]]:
     """Lens, image name to (3, 4) cam_from_world, and notes, of a COLMAP model in a folder, text or binary."""
     colmap = quiet_pycolmap()
-    stems = {f.stem for f in path.glob("*.txt")} | {f.stem for f in path.glob("*.bin")} if path.is_dir() else set()
+    files = path.iterdir() if path.is_dir() else ()
+    stems = {file.stem for file in files if file.suffix in (".bin", ".txt")}
     if not {"cameras", "images"} <= stems:
         raise InputError(
             f"{path} holds no COLMAP model; expected a folder with cameras, images and points3D as .bin or .txt."

@@ -97,7 +97,7 @@ class Keyframes:
 
     def moved(self, views: FrameViews) -> "Keyframes":
         """The same observations at the pixels of other views; links stay as they are."""
-        observations = {}
+        observations: dict[int, View] = {}
         for frame, (points, _) in self.observations.items():
             seen, pixels = views.of(frame)
             observations[frame] = (points, pixels[np.searchsorted(seen, points)])
@@ -109,12 +109,12 @@ def wide_pairs(views: FrameViews, side: int) -> list[Pair]:
 
     A pair grows until the image has moved by `PAIR_MOTION` or fewer than two fifths of the tracks are left.
     """
-    pairs = []
-    for first in np.unique(np.linspace(0, 0.85 * (views.frame_count - 1), PAIR_COUNT).astype(int)):
-        best = None
+    pairs: list[Pair] = []
+    for first in map(int, np.unique(np.linspace(0, 0.85 * (views.frame_count - 1), PAIR_COUNT).astype(int))):
+        best: Pair | None = None
         enough = max(MIN_SHARED, 0.4 * len(views.of(first)[0]))
         for second in range(first + 1, views.frame_count):
-            pair = views.pair(int(first), second)
+            pair = views.pair(first, second)
             if len(pair.points) < enough:
                 break
             best = pair
@@ -163,7 +163,8 @@ def _even_tracks(views: FrameViews, keyframes: IntArray, width: int, height: int
     """
     columns, rows = _CELLS
     cell_count = columns * rows
-    points, places = [], []
+    points: list[IntArray] = []
+    places: list[IntArray] = []
     for n, frame in enumerate(keyframes):
         seen, pixels = views.of(int(frame))
         x = np.clip((pixels[:, 0] * columns / width).astype(int), 0, columns - 1)
@@ -189,7 +190,7 @@ def _even_tracks(views: FrameViews, keyframes: IntArray, width: int, height: int
                 in_cell[mine] += 1
                 in_frame[mine // cell_count] += 1
     chosen = names[taken]
-    out = {}
+    out: dict[int, View] = {}
     for frame in keyframes:
         seen, pixels = views.of(int(frame))
         keep = np.isin(seen, chosen, assume_unique=True)
@@ -199,7 +200,7 @@ def _even_tracks(views: FrameViews, keyframes: IntArray, width: int, height: int
 
 def _links(keyframes: IntArray, observations: dict[int, View]) -> tuple[Pair, ...]:
     """Pairs of keyframes with enough tracks in common, near and far."""
-    links = []
+    links: list[Pair] = []
     for i, first in enumerate(keyframes):
         for offset in LINK_OFFSETS:
             if i + offset < len(keyframes):

@@ -6,6 +6,7 @@ cost has a sharp minimum at the right family and focal length, even with the rol
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,19 +16,22 @@ from rssc.model.arrays import FloatArray
 from rssc.start import colmap
 from rssc.start.keyframes import Pair
 
+LensFamily = Literal["perspective", "fisheye"]
+"""What pairs of frames can tell apart; the models of a family differ in their distortion only."""
+
 FOCAL_GRID = (0.3, 0.42, 0.6, 0.85, 1.2, 1.7)
 """Focal lengths to try, in longer image sides."""
-DISTORTION_GRID = {"perspective": (0.0, -0.2), "fisheye": (0.0,)}
+DISTORTION_GRID: dict[LensFamily, tuple[float, ...]] = {"perspective": (0.0, -0.2), "fisheye": (0.0,)}
 """First distortion coefficients to try. An ideal fisheye is a perspective lens with k1 = -1/3, to third order."""
 USUAL_FOCAL = 0.8
 PREFERENCE = 0.02
 """Share by which the cost counts more for every factor of two from the usual focal length."""
 
-MODEL_OF = {"perspective": "radial", "fisheye": "fisheye"}
+MODEL_OF: dict[LensFamily, str] = {"perspective": "radial", "fisheye": "fisheye"}
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LensGuess:
     """A lens, with square pixels and its axis in the middle of the image."""
 
     lens: Lens
@@ -35,7 +39,7 @@ class Candidate:
     """Epipolar cost in pixels."""
 
 
-def families_of(lens: str | None) -> tuple[str, ...]:
+def families_of(lens: LensFamily | None) -> tuple[LensFamily, ...]:
     """The families to try for what a user asks for."""
     if lens is None:
         return tuple(DISTORTION_GRID)
@@ -54,10 +58,10 @@ def rank_lenses(
     pairs: Sequence[Pair],
     width: int,
     height: int,
-    families: Sequence[str],
+    families: Sequence[LensFamily],
     focal_hints: Sequence[float],
     max_error: float,
-) -> list[Candidate]:
+) -> list[LensGuess]:
     """The local minima of the epipolar cost over the grid of lenses, best first.
 
     A camera that does not turn tells nothing about its focal length. A slight preference for usual ones decides then.
@@ -65,7 +69,7 @@ def rank_lenses(
     side = max(width, height)
     focals = np.unique([*(f * side for f in FOCAL_GRID), *focal_hints])
     penalties = 1 + PREFERENCE * np.abs(np.log2(focals / (USUAL_FOCAL * side)))
-    minima = []
+    minima: list[LensGuess] = []
     for family in families:
         for distortion in DISTORTION_GRID[family]:
             lenses = [centred_lens(MODEL_OF[family], f, distortion, width, height) for f in focals]
@@ -74,8 +78,8 @@ def rank_lenses(
                 if cost <= costs[max(i - 1, 0) : i + 2].min():
                     focal = _vertex(np.log(focals), costs, i)
                     lens = centred_lens(MODEL_OF[family], focal, distortion, width, height)
-                    minima.append(Candidate(lens, float(cost)))
-    return sorted(minima, key=lambda c: c.cost)
+                    minima.append(LensGuess(lens, float(cost)))
+    return sorted(minima, key=lambda guess: guess.cost)
 
 
 def _vertex(log_focals: FloatArray, costs: FloatArray, i: int) -> float:

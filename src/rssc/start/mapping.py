@@ -8,17 +8,22 @@ left over; a rolling shutter always offers a little to explain.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from rssc.errors import NotCalibratableError
 from rssc.model import Lens
+from rssc.model.arrays import FloatArray
 from rssc.start import colmap
 from rssc.start.colmap import ColmapModel
 from rssc.start.keyframes import FrameViews, Keyframes
-from rssc.start.lens_search import Candidate, centred_lens
+from rssc.start.lens_search import LensGuess, centred_lens
 
-MAX_CANDIDATES = 3
+Mapper = Literal["global", "incremental"]
+"""COLMAP's mapper of all keyframes at once, or of one after the other."""
+
+MAX_GUESSES = 3
 ENOUGH_FRAMES = 0.9
 ENOUGH_INLIERS = 0.7
 """A reconstruction that has these shares of keyframes and observations is not bettered by other attempts."""
@@ -45,8 +50,7 @@ class Fit:
     mean_error: float
     """Mean reprojection error of the inliers, in pixels."""
     inlier_count: int
-    method: str
-    """'global' or 'incremental'."""
+    method: Mapper
 
     @property
     def order(self) -> tuple[int, float]:
@@ -54,17 +58,17 @@ class Fit:
         return -len(self.model.poses), self.cost
 
 
-def map_keyframes(keyframes: Keyframes, candidates: Sequence[Candidate]) -> Fit:
+def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     """The first attempt that explains the keyframes, or the best of all.
 
     Global mapping comes first, because incremental mapping tends to give up on video with little parallax.
     """
-    attempts = [(c, "global") for c in candidates[:MAX_CANDIDATES]]
-    attempts.insert(2, (candidates[0], "incremental"))
+    attempts: list[tuple[LensGuess, Mapper]] = [(guess, "global") for guess in guesses[:MAX_GUESSES]]
+    attempts.insert(2, (guesses[0], "incremental"))
     best: Fit | None = None
-    for candidate, method in attempts:
+    for guess, method in attempts:
         mapper = colmap.map_globally if method == "global" else colmap.map_incrementally
-        model = mapper(keyframes, candidate.lens)
+        model = mapper(keyframes, guess.lens)
         if model is None or not _is_sane(model.lens, keyframes):
             continue
         fit = judge(keyframes, model, method)
@@ -85,9 +89,9 @@ def _is_sane(lens: Lens, keyframes: Keyframes) -> bool:
     return 0.15 * side < lens.fx < 10 * side and abs(lens.distortion[0]) < 1.0
 
 
-def judge(keyframes: Keyframes, model: ColmapModel, method: str) -> Fit:
+def judge(keyframes: Keyframes, model: ColmapModel, method: Mapper) -> Fit:
     """Scores a reconstruction on all chosen observations; those that it cannot project count as outliers."""
-    errors = []
+    errors: list[FloatArray] = []
     for frame, (points, pixels) in keyframes.observations.items():
         error = np.full(len(points), np.inf)
         if frame in model.poses:
@@ -113,13 +117,13 @@ def _adjusted(keyframes: Keyframes, fit: Fit, lens: Lens, *, refine_distortion: 
     return judge(keyframes, model, fit.method) if _is_sane(model.lens, keyframes) else None
 
 
-def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate], distortion_gain: float) -> Fit:
+def choose_lens(keyframes: Keyframes, fit: Fit, guesses: Sequence[LensGuess], distortion_gain: float) -> Fit:
     """Adjusts all, with the distortion and the family of lenses that the observations speak for.
 
     Args:
         keyframes: Whose observations to use.
         fit: Where the adjustments start.
-        candidates: What the pairs of frames said, best first.
+        guesses: What the pairs of frames said, best first.
         distortion_gain: Distortion is kept if it lowers the cost below this share.
     """
     lens = fit.model.lens
@@ -128,8 +132,8 @@ def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate],
     freed = _adjusted(keyframes, fit, lens, refine_distortion=True)
     if freed is not None and freed.cost < distortion_gain * best.cost:
         best = freed
-    other = next((c for c in candidates if c.lens.model != lens.model), None)
-    if other is not None and other.cost < FAMILY_DOUBT * candidates[0].cost:
+    other = next((g for g in guesses if g.lens.model != lens.model), None)
+    if other is not None and other.cost < FAMILY_DOUBT * guesses[0].cost:
         # To third order in the angle, tan(theta) = theta + theta^3 / 3.
         shift = 1 / 3 if other.lens.model == "fisheye" else -1 / 3
         start = centred_lens(

@@ -12,18 +12,16 @@ and no outlier decision leaves this module. The steps:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from scipy.spatial.transform import Rotation, Slerp
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
-from rssc.model.poses import camera_centres
+from rssc.runtime.progress import Report, unreported
 from rssc.start import colmap
 from rssc.start.keyframes import (
     PAIR_MATCHES,
@@ -34,12 +32,10 @@ from rssc.start.keyframes import (
     displacement,
     wide_pairs,
 )
-from rssc.start.lens_search import families_of, rank_lenses
+from rssc.start.lens_search import LensFamily, families_of, rank_lenses
 from rssc.start.mapping import FINE_GAIN, ROUGH_GAIN, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.start.rough_readout import rectified, rough_readout
-
-Progress = Callable[[str, float], None]
-"""Told the step and how much of the whole is done, 0 to 1."""
+from rssc.start.start import Axis, Start, interpolate_poses
 
 MAX_ERROR = 0.004
 """An observation belongs to the start if it is within this share of the longer image side (5 px of 1280)."""
@@ -51,43 +47,16 @@ FEW_INLIERS = 0.6
 """Fewer inliers than this share are worth a note."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where the rolling-shutter calibration starts from."""
-
-    lens: Lens
-    cam_from_world: FloatArray
-    """(f, 3, 4) pose of every frame in the middle of its readout; interpolated where it is not registered."""
-    registered: np.ndarray
-    """(f,) whether the pose was measured."""
-    notes: tuple[str, ...]
-    """What a user should know, in plain sentences."""
-    method: str
-    """'global', 'incremental', 'given' or 'rotation'."""
-    readout_ratio: float = 0.0
-    """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
-    axis: Literal["rows", "columns"] = "rows"
-    """What is read one after the other, rows or columns; a guess where the readout ratio is small."""
-    mean_error: float = float("nan")
-    """Mean reprojection error of the inlier observations in pixels, with the tracks moved to the middle row."""
-    inlier_count: int = 0
-    """Observations in keyframes that agree with the start."""
-    point_count: int = 0
-    """Points that the start was made from."""
-    parallax_deg: float = float("nan")
-    """Median over the points of the angle between their first and last line of sight, in degrees."""
-
-
 def reconstruct(
     tracks: Tracks,
     width: int,
     height: int,
     *,
-    lens: str | None = None,
+    lens: LensFamily | None = None,
     focal_hints: tuple[float, ...] = (),
-    fractions: Mapping[str, FloatArray] | None = None,
+    fractions: Mapping[Axis, FloatArray] | None = None,
     frame_times: FloatArray | None = None,
-    progress: Progress | None = None,
+    report: Report = unreported,
 ) -> Start:
     """Poses of all frames, a lens and a rough readout ratio from feature tracks.
 
@@ -100,7 +69,7 @@ def reconstruct(
         fractions: "rows" and "columns", (m,) each: how far into the readout of the sensor's rows or columns each
             observation was read, 0 to 1; those of the image where not given.
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
-        progress: Called with the step's name and the share of the work done.
+        report: Called with the share of the work that is done.
 
     Raises:
         NotCalibratableError: Nothing can be reconstructed, for instance because the camera did not move.
@@ -108,50 +77,52 @@ def reconstruct(
     families = families_of(lens)
     if fractions is None:
         fractions = {"rows": tracks.pixels[:, 1] / height, "columns": tracks.pixels[:, 0] / width}
-    fractions = {axis: float_array(f"fractions of {axis}", f, (len(tracks),)) for axis, f in fractions.items()}
+    checked: dict[Axis, FloatArray] = {
+        axis: float_array(f"fractions of {axis}", values, (len(tracks),)) for axis, values in fractions.items()
+    }
     times = np.arange(tracks.frame_count, dtype=np.float64) if frame_times is None else frame_times
-    report = progress or (lambda step, share: None)
     side = max(width, height)
     max_error = MAX_ERROR * side
 
-    def views_along(axis: str, ratio: float) -> FrameViews:
-        return FrameViews(tracks, rectified(tracks, fractions[axis], ratio, times))
+    def views_along(axis: Axis, ratio: float) -> FrameViews:
+        return FrameViews(tracks, rectified(tracks, checked[axis], ratio, times))
 
-    report("comparing lenses", 0.0)
+    report(0.0)
     pairs = wide_pairs(FrameViews(tracks, tracks.pixels), side)
     check_motion(pairs, tracks, side)
-    candidates = rank_lenses(pairs, width, height, families, focal_hints, max_error)
+    guesses = rank_lenses(pairs, width, height, families, focal_hints, max_error)
 
-    report("estimating the readout", 0.2)
+    report(0.2)
 
     @cache
-    def epipolar_cost(axis: str, ratio: float) -> float:
+    def epipolar_cost(axis: Axis, ratio: float) -> float:
         views = views_along(axis, ratio)
         moved = [views.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
-        return colmap.epipolar_cost(moved, candidates[0].lens, width, height, max_error)
+        return colmap.epipolar_cost(moved, guesses[0].lens, width, height, max_error)
 
-    axis, readout_ratio = rough_readout({axis: partial(epipolar_cost, axis) for axis in fractions})
+    costs: dict[Axis, Callable[[float], float]] = {axis: partial(epipolar_cost, axis) for axis in checked}
+    axis, readout_ratio = rough_readout(costs)
     views_at = partial(views_along, axis)
 
-    report("mapping keyframes", 0.3)
+    report(0.3)
     keyframes = choose_keyframes(views_at(readout_ratio), width, height, max_error)
-    fit = map_keyframes(keyframes, candidates)
+    fit = map_keyframes(keyframes, guesses)
 
-    report("adjusting", 0.65)
-    fit = choose_lens(keyframes, fit, candidates, ROUGH_GAIN)
+    report(0.65)
+    fit = choose_lens(keyframes, fit, guesses, ROUGH_GAIN)
     readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
     views = views_at(readout_ratio)
     keyframes = keyframes.moved(views)
-    fit = choose_lens(keyframes, fit, candidates, FINE_GAIN)
+    fit = choose_lens(keyframes, fit, guesses, FINE_GAIN)
 
-    report("locating frames", 0.95)
+    report(0.95)
     poses = dict(fit.model.poses)
     for frame in range(tracks.frame_count):
         if frame not in poses:
             pose = _locate(views, frame, fit.model, keyframes)
             if pose is not None:
                 poses[frame] = pose
-    cam_from_world, registered, notes = _fill_gaps(poses, times)
+    cam_from_world, registered, notes = interpolate_poses(poses, times)
     if fit.inlier_fraction < FEW_INLIERS:
         notes += (f"The start explains only {fit.inlier_fraction:.0%} of the tracks within {max_error:.0f} px.",)
     angle = parallax(keyframes, fit.model)
@@ -160,7 +131,7 @@ def reconstruct(
             f"There is hardly any parallax: half of the points are seen under less than {angle:.1f} degrees. "
             "Let the camera move sideways, not only turn.",
         )
-    report("locating frames", 1.0)
+    report(1.0)
     return Start(
         lens=_tidy(fit.model.lens),
         cam_from_world=cam_from_world,
@@ -196,7 +167,7 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
             f"{next(iter(by_name), 'none')!r}, the frames like {frame_names[0]!r}. Run COLMAP on these frames."
         )
     times = np.arange(len(frame_names), dtype=np.float64) if frame_times is None else frame_times
-    cam_from_world, registered, gaps = _fill_gaps(poses, times)
+    cam_from_world, registered, gaps = interpolate_poses(poses, times)
     return Start(lens, cam_from_world, registered, notes + gaps, "given")
 
 
@@ -232,35 +203,3 @@ def _locate(views: FrameViews, frame: int, model: colmap.ColmapModel, keyframes:
     if found is None or found[1] < 0.5 * known.sum():
         return None
     return found[0]
-
-
-def _fill_gaps(poses: dict[int, FloatArray], frame_times: FloatArray) -> tuple[FloatArray, np.ndarray, tuple[str, ...]]:
-    """(f, 3, 4) poses, (f,) which are measured, and notes.
-
-    Rotations and centres are interpolated between the measured poses and held before the first and after the last.
-    """
-    frames = np.array(sorted(poses))
-    known = np.array([poses[int(f)] for f in frames])
-    frame_count = len(frame_times)
-    registered = np.zeros(frame_count, dtype=bool)
-    registered[frames] = True
-    known_times = frame_times[frames]
-    times = np.clip(frame_times, known_times[0], known_times[-1])
-    rotations = Slerp(known_times, Rotation.from_matrix(known[:, :, :3]))(times).as_matrix()
-    centres = camera_centres(known)
-    centres = np.stack([np.interp(times, known_times, centres[:, k]) for k in range(3)], axis=1)
-    out = np.concatenate((rotations, -np.einsum("nij,nj->ni", rotations, centres)[:, :, None]), axis=2)
-    missing = np.flatnonzero(~registered)
-    if len(missing) == 0:
-        return out, registered, ()
-    note = (
-        f"{len(missing)} of {frame_count} frames could not be located ({_ranges(missing)}), because too few of their "
-        "tracks agree with the rest; their poses are interpolated."
-    )
-    return out, registered, (note,)
-
-
-def _ranges(numbers: np.ndarray) -> str:
-    """'3-5, 9' of 3, 4, 5, 9."""
-    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)

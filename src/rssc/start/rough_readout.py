@@ -12,12 +12,12 @@ tried) and dm/dt from its neighbours in the track, whose row times also depend o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray
+from rssc.start.start import Axis
 
 GRID = (-1.2, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2)
 MIN_GAIN = 0.97
@@ -77,7 +77,7 @@ def _frame_medians(tracks: Tracks, values: FloatArray) -> FloatArray:
     return out
 
 
-def rough_readout(costs: Mapping[str, Callable[[float], float]]) -> tuple[Literal["rows", "columns"], float]:
+def rough_readout(costs: Mapping[Axis, Callable[[float], float]]) -> tuple[Axis, float]:
     """Which axis is read one line after the other, and the readout ratio; rows where columns are not clearly better.
 
     Args:

@@ -14,9 +14,10 @@ from rssc.errors import NotCalibratableError
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray
 from rssc.start.keyframes import FrameViews, Pair, wide_pairs
-from rssc.start.lens_search import DISTORTION_GRID, FOCAL_GRID, MODEL_OF, centred_lens, families_of
-from rssc.start.reconstruction import MAX_ERROR, Start, check_motion
+from rssc.start.lens_search import DISTORTION_GRID, FOCAL_GRID, MODEL_OF, LensFamily, centred_lens, families_of
+from rssc.start.reconstruction import MAX_ERROR, check_motion
 from rssc.start.rough_readout import GRID, rectified
+from rssc.start.start import Start
 
 MIN_EXPLAINED = 0.9
 """Share of the matches of wide pairs that a turn must explain."""
@@ -24,7 +25,7 @@ _ROUNDS = 3
 
 
 def start_from_rotation(
-    tracks: Tracks, width: int, height: int, *, lens: str | None, fractions: FloatArray, frame_times: FloatArray
+    tracks: Tracks, width: int, height: int, *, lens: LensFamily | None, fractions: FloatArray, frame_times: FloatArray
 ) -> Start:
     """Poses of all frames at one place, a lens and a rough readout ratio.
 

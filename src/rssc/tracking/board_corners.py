@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.kernels.image.saddle import fit_saddles
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, Target
 from rssc.model.tracks import Tracks
 
@@ -39,7 +39,9 @@ _NEAR_TAGS = 6
 def detect_target(images: NDArray[np.uint8], target: Target, progress: Progress | None = None) -> Tracks | None:
     """Tracks of the target's points over (n, height, width) frames; None where no frame shows the target."""
     detector = _detector(target)
-    frames, points, pixels = [], [], []
+    frames: list[int] = []
+    points: list[int] = []
+    pixels: list[FloatArray] = []
     for frame, image in enumerate(images):
         corners = detector(image)
         frames += [frame] * len(corners)
@@ -47,7 +49,9 @@ def detect_target(images: NDArray[np.uint8], target: Target, progress: Progress 
         pixels += corners.values()
         if progress is not None:
             progress(frame + 1, len(images))
-    return Tracks(len(images), len(target.points), frames, points, pixels) if frames else None  # type: ignore[arg-type]
+    if not frames:
+        return None
+    return Tracks(len(images), len(target.points), np.array(frames), np.array(points), np.array(pixels))
 
 
 def _detector(target: Target) -> Callable[[GreyImage], Corners]:
@@ -93,7 +97,7 @@ class _GridDetector:
         if len(found) < _FEW_TAGS:
             found = {**self._found(image, self._thorough, 2), **found}
         while found:
-            more = {}
+            more: Corners = {}
             for tag in self._neighbours(found):
                 corners = self._checked(image, tag, self._predicted(found, tag))
                 if corners is not None:
@@ -112,8 +116,10 @@ class _GridDetector:
         """(4, 2) corners of the tags that OpenCV reads, in the order of `AprilGrid.tag_corners`."""
         larger = image if scale == 1 else cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
         quads, tags, _ = detector.detectMarkers(larger)
-        out = {}
-        for quad, tag in zip(quads, () if tags is None else tags.ravel(), strict=True):
+        out: Corners = {}
+        if tags is None:  # pyright: ignore[reportUnnecessaryComparison]
+            return out
+        for quad, tag in zip(quads, tags.ravel(), strict=True):
             if tag < len(self._prints):
                 # Bottom right, bottom left, top left, top right; pixel centres are integers at both scales.
                 corners = (quad[0][[1, 0, 3, 2]].astype(float) + 0.5) / scale - 0.5
@@ -124,7 +130,7 @@ class _GridDetector:
 
     def _neighbours(self, found: Corners) -> list[int]:
         columns, rows = self._target.columns, self._target.rows
-        near = set()
+        near: set[int] = set()
         for tag in found:
             row, column = divmod(tag, columns)
             for r in range(max(row - 1, 0), min(row + 2, rows)):
@@ -143,7 +149,7 @@ class _GridDetector:
         if known.sum() < 4:
             return np.full((4, 2), np.nan)
         homography, _ = cv2.findHomography(board[known], seen[known])
-        if homography is None:
+        if homography is None:  # pyright: ignore[reportUnnecessaryComparison]
             return np.full((4, 2), np.nan)
         wanted = self._points[self._target.tag_corners(tag)]
         return np.asarray(cv2.perspectiveTransform(wanted[:, None], homography), dtype=float)[:, 0]
@@ -201,7 +207,7 @@ class _CharucoDetector:
 
     def __call__(self, image: GreyImage) -> Corners:
         corners, numbers, _, _ = self._detector.detectBoard(image)
-        if corners is None or numbers is None or len(numbers) == 0:
+        if numbers is None or len(numbers) == 0:  # pyright: ignore[reportUnnecessaryComparison]
             return {}
         rows, columns = np.divmod(numbers.ravel(), self._columns)
         corners = corners.reshape(-1, 2).astype(float)
@@ -247,7 +253,7 @@ def _top_left_is_dark(image: GreyImage, grid: FloatArray) -> bool:
     return bool(values[even].mean() < values[~even].mean())
 
 
-def _pitches(rows: NDArray, columns: NDArray, corners: FloatArray) -> FloatArray:
+def _pitches(rows: IntArray, columns: IntArray, corners: FloatArray) -> FloatArray:
     """(n,) distance from each corner of a grid to the nearest of its neighbours, in pixels; 0 without any."""
     steps = abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
     lengths = np.linalg.norm(corners[:, None] - corners, axis=2)

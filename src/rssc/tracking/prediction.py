@@ -11,6 +11,8 @@ which registration cannot find by itself. This matters because floors and walls 
 planes that face the camera, many tracks drift together by hundredths of a pixel, and the readout with them.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rssc.model.arrays import FloatArray, IntArray
@@ -81,7 +83,9 @@ def surface_slopes(
     return total / (weight + prior)[:, None]
 
 
-def _patches(scene: Scene, references: IntArray, slopes: FloatArray | None):
+def _patches(
+    scene: Scene, references: IntArray, slopes: FloatArray | None
+) -> tuple[FloatArray, Callable[[float, float], FloatArray]]:
     """(m, 2) predicted pixels, and a function: how far from them the pixel (x, y) beside the reference lands."""
     tracks, frames = scene.tracks, scene.tracks.frames[references]
     pixels = _project(scene, scene.points[tracks.points], tracks.frames, tracks.pixels)
@@ -105,10 +109,11 @@ def _tilt(scene: Scene, at: FloatArray, frames: IntArray, slopes: FloatArray) ->
         for step in ((0.5, 0.0), (0.0, 0.5))
     ]
     tangents = np.stack(columns, axis=2)
-    metric = np.einsum("pki,pkj->pij", tangents, tangents)
+    metric: FloatArray = np.einsum("pki,pkj->pij", tangents, tangents)
     sane = np.isfinite(metric).all(axis=(1, 2)) & (np.abs(np.linalg.det(np.nan_to_num(metric))) > 0)
     metric[~sane], tangents[~sane] = np.eye(2), 0.0
-    return np.einsum("pki,pi->pk", tangents, np.linalg.solve(metric, slopes[:, :, None])[:, :, 0])
+    coordinates = np.linalg.solve(metric, slopes[:, :, None])[:, :, 0]
+    return np.einsum("pki,pi->pk", tangents, coordinates)
 
 
 def _reference_rays(scene: Scene, references: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

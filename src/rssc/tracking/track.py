@@ -15,7 +15,6 @@ The reference frame of a track is its first frame.
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import cv2
 import numpy as np
@@ -94,8 +93,11 @@ class _Live:
         return _Live(self.numbers[mask], self.slots[mask], self.states[mask])
 
     def join(self, other: "_Live") -> "_Live":
-        names = ("numbers", "slots", "states")
-        return _Live(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+        return _Live(
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.slots, other.slots]),
+            np.concatenate([self.states, other.states]),
+        )
 
 
 def track(
@@ -236,12 +238,11 @@ class _Tracker:
         """(n, 2) pixels in the next frame; NaN where neither a pixel nor its neighbours lead there and back."""
         # Pixel centres at integers: pyrDown keeps the top-left pixel, so positions just halve.
         here = (pixels / self._shrink).astype(np.float32)
-        settings = {"winSize": _FLOW_WINDOW, "maxLevel": _FLOW_LEVELS, "criteria": _FLOW_STOP}
-        there, found, _ = cv2.calcOpticalFlowPyrLK(self._flow_image, flow_image, here, here.copy(), **settings)
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(flow_image, self._flow_image, there, there.copy(), **settings)
+        there, found = _flow(self._flow_image, flow_image, here)
+        back, found_back = _flow(flow_image, self._flow_image, there)
         error = np.linalg.norm(back - here, axis=1) * self._shrink
-        good = (found.ravel() > 0) & (found_back.ravel() > 0) & (error <= self._options.flow_error)
-        start = there.astype(np.float64) * self._shrink
+        good = found & found_back & (error <= self._options.flow_error)
+        start: FloatArray = there.astype(np.float64) * self._shrink
         lost = np.flatnonzero(~good)
         start[lost] = np.nan
         if np.count_nonzero(good) >= _GUIDES and len(lost):
@@ -328,6 +329,14 @@ class _Tracker:
         self._table.append((np.full(len(sigmas), frame), live.numbers, live.states[:, :2], sigmas))
 
 
+def _flow(first: Image, second: Image, pixels: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """(n, 2) pixels of the second image that show what (n, 2) pixels of the first do, and (n,) which were found."""
+    there, found, _ = cv2.calcOpticalFlowPyrLK(
+        first, second, pixels, pixels.copy(), winSize=_FLOW_WINDOW, maxLevel=_FLOW_LEVELS, criteria=_FLOW_STOP
+    )
+    return np.asarray(there, np.float32), np.asarray(found).ravel() > 0
+
+
 def _even_chunks(count: int) -> list[tuple[int, int]]:
     # More chunks than threads: registrations differ in the number of their steps.
     bounds = np.linspace(0, count, min(count, 4 * thread_count()) + 1).astype(int)
@@ -375,7 +384,7 @@ def _corners(image: Image, occupied: FloatArray, options: TrackingOptions, count
     cell = max(16.0, np.sqrt(4.0 * height * width / options.target))
     columns = int(width // cell) + 1
 
-    def cell_of(pixels_u: NDArray[Any], pixels_v: NDArray[Any]) -> IntArray:
+    def cell_of(pixels_u: NDArray[np.intp] | FloatArray, pixels_v: NDArray[np.intp] | FloatArray) -> IntArray:
         return (pixels_v // cell).astype(np.int64) * columns + (pixels_u // cell).astype(np.int64)
 
     # Rank within the cell, after the live tracks there; ranks below four go first, then by strength.
