@@ -100,7 +100,7 @@ class _Work:
         self._frames = ranges[0]
         self._footage = read_footage(
             recording.source, fps=recording.fps, frames=self._frames,
-            progress=lambda done, total: progress("reading", done / total),
+            report=lambda share: progress("reading", share),
         )  # fmt: skip
         truth = recording.truth
         if (truth.width, truth.height) != (self._footage.width, self._footage.height):
@@ -139,7 +139,7 @@ class _Work:
         with TemporaryDirectory(prefix="rssc-") as folder:
             names = _write_images(footage, Path(folder))
             found: ColmapResult = run_colmap(Path(folder), names, camera_model=model, refine_principal_point=True,
-                               progress=lambda share: self._progress(COLMAP, share))  # fmt: skip
+                               report=lambda share: self._progress(COLMAP, share))  # fmt: skip
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])
         reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"

@@ -5,7 +5,7 @@ a dropped frame leaves a gap, a repeated frame is removed.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +20,7 @@ from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
 from rssc.footage.source import FrameSource, Image
 from rssc.footage.stretches import informative_stretches
 from rssc.model.arrays import FloatArray, IntArray
-
-Progress = Callable[[int, int], None]
+from rssc.runtime.progress import Report, unreported
 
 MAX_FRAMES = 120
 """A source of up to so many frames is used as a whole, a longer one in stretches."""
@@ -76,7 +75,7 @@ def read_footage(
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
-    progress: Progress | None = None,
+    report: Report = unreported,
 ) -> Footage:
     """Reads a video file or a folder of images.
 
@@ -85,7 +84,7 @@ def read_footage(
         fps: Frames per second; replaces the source's own times (gaps stay). Folders whose file names are not
             time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
-        progress: Called with the number of frames done and the total.
+        report: Called with the share of the frames that are read.
 
     Raises:
         InputError: The source is missing, unreadable, too short or not footage.
@@ -103,7 +102,7 @@ def read_footage(
             f"out of 0:{count}."
         )
     notes = listed.notes
-    images, numbers = _read_all(listed, begin, end, path, progress)
+    images, numbers = _read_all(listed, begin, end, path, report)
     kept = _distinct(images)
     # Where nearly all frames are the same the camera stands still, which is told later.
     if MIN_FRAMES <= np.count_nonzero(kept) < len(kept):
@@ -126,7 +125,7 @@ def choose_stretches(
     frames: tuple[int | None, int | None] | None = None,
     most: int = MAX_STRETCHES,
     length: int = STRETCH_FRAMES,
-    progress: Progress | None = None,
+    report: Report = unreported,
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
 
@@ -138,7 +137,7 @@ def choose_stretches(
         frames: First and one past the last frame, where the user knows better.
         most: Number of stretches of a long source.
         length: Frames of each of them.
-        progress: Called with the number of probes done and the total.
+        report: Called with the share of the recording that is probed.
     """
     listed = _open(Path(source), fps)
     count = len(listed.names)
@@ -147,7 +146,7 @@ def choose_stretches(
         return [(begin, end)], ()
     if count <= MAX_FRAMES:
         return [(0, count)], ()
-    chosen = informative_stretches(listed.read, count, length, most, progress)
+    chosen = informative_stretches(listed.read, count, length, most, report)
     ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
     return chosen, (
         f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
@@ -188,9 +187,7 @@ def _check_count(path: Path, count: int, verb: str) -> None:
         )
 
 
-def _read_all(
-    source: FrameSource, begin: int, end: int, path: Path, progress: Progress | None
-) -> tuple[Image, IntArray]:
+def _read_all(source: FrameSource, begin: int, end: int, path: Path, report: Report) -> tuple[Image, IntArray]:
     """The decodable frames of a range and their indices."""
     images: Image | None = None
     numbers: list[int] = []
@@ -206,8 +203,7 @@ def _read_all(
             )
         images[len(numbers)] = image
         numbers.append(index)
-        if progress is not None:
-            progress(len(numbers), end - begin)
+        report(len(numbers) / (end - begin))
     if images is None:
         raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
     if len(numbers) < end - begin:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rssc.footage.source import Image
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.runtime.progress import Report, unreported
 
 Reader = Callable[[IntArray], Iterator[tuple[int, Image]]]
 
@@ -28,7 +29,7 @@ _WORTH = 0.5
 
 
 def informative_stretches(
-    read: Reader, count: int, length: int, most: int, progress: Callable[[int, int], None] | None = None
+    read: Reader, count: int, length: int, most: int, report: Report = unreported
 ) -> list[tuple[int, int]]:
     """First and one past the last frame of the best stretches of `length` frames that do not overlap, in order.
 
@@ -37,7 +38,7 @@ def informative_stretches(
         count: Frames of the recording.
         length: Of a stretch.
         most: How many stretches at most; those that promise little beside the best are left out.
-        progress: Called with the number of probes done and the total.
+        report: Called with the share of the probes that are done.
     """
     spacing = max(length // _PROBES_PER_STRETCH, -(-count // _MOST_PROBES), _PROBE_STEPS[-1] + 1)
     starts: IntArray = np.arange(0, count - _PROBE_STEPS[-1], spacing, dtype=np.int64)
@@ -52,8 +53,7 @@ def informative_stretches(
             images = [frames.pop(i) for i in wanted if i in frames]
             if len(images) == len(wanted):
                 ratings[probe], sharpness[probe] = _rate(*images)
-            if progress is not None:
-                progress(probe + 1, len(starts))
+            report((probe + 1) / len(starts))
     usual = np.median(sharpness[sharpness > 0]) if np.any(sharpness > 0) else 1.0
     ratings *= np.minimum(1.0, sharpness / usual)
     return _best_stretches(starts, ratings, count, length, most)

@@ -104,7 +104,7 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
 
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
+        tracks = track(footage.images, report=report).cut(_TRACK_FRAMES)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
     for start, scene, fixed in starts(tracks, footage, sensor, options, stage):

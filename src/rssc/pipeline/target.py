@@ -68,7 +68,7 @@ def calibrate_target(
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
+        footage = read_footage(Path(source), fps=fps, frames=frames, report=report)
     sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
     try:
         return _solve_target(source, footage, board, lens, sensor, stage)
@@ -81,7 +81,7 @@ def _solve_target(
     source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
 ) -> Calibration:
     with stage("finding the board") as report:
-        tracks = detect_target(footage.images, board, lambda done, all_: report(done / all_))
+        tracks = detect_target(footage.images, board, report)
         if tracks is None:
             raise NotCalibratableError(
                 f"no frame shows this {board.kind}; check its rows, columns and dictionary, and film it large, sharp "

@@ -17,8 +17,8 @@ from rssc.kernels.image.saddle import fit_saddles
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, Target
 from rssc.model.tracks import Tracks
+from rssc.runtime.progress import Report, unreported
 
-Progress = Callable[[int, int], None]
 GreyImage = NDArray[np.uint8]
 Corners = dict[int, FloatArray]
 """Point of the target to its (2,) pixel."""
@@ -36,7 +36,7 @@ _FEW_TAGS = 4
 _NEAR_TAGS = 6
 
 
-def detect_target(images: NDArray[np.uint8], target: Target, progress: Progress | None = None) -> Tracks | None:
+def detect_target(images: NDArray[np.uint8], target: Target, report: Report = unreported) -> Tracks | None:
     """Tracks of the target's points over (n, height, width) frames; None where no frame shows the target."""
     detector = _detector(target)
     frames: list[int] = []
@@ -47,8 +47,7 @@ def detect_target(images: NDArray[np.uint8], target: Target, progress: Progress 
         frames += [frame] * len(corners)
         points += corners.keys()
         pixels += corners.values()
-        if progress is not None:
-            progress(frame + 1, len(images))
+        report((frame + 1) / len(images))
     if not frames:
         return None
     return Tracks(len(images), len(target.points), np.array(frames), np.array(points), np.array(pixels))

@@ -12,7 +12,6 @@ Every frame goes through the same steps:
 The reference frame of a track is its first frame.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +24,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.kernels.image import registration
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray, IntArray
+from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import run_chunks, thread_count
 
 Image = NDArray[np.uint8]
@@ -100,15 +100,13 @@ class _Live:
         )
 
 
-def track(
-    images: Image, options: TrackingOptions | None = None, progress: Callable[[int, int], None] | None = None
-) -> Tracks:
+def track(images: Image, options: TrackingOptions | None = None, report: Report = unreported) -> Tracks:
     """Tracks corners through consecutive frames.
 
     Args:
         images: (n, height, width) grey frames.
         options: What makes a track.
-        progress: Called with the number of frames done and the total.
+        report: Called with the share of the frames that are done.
 
     Returns:
         Tracks without gaps, with standard deviations relative to the track's first observation.
@@ -122,8 +120,7 @@ def track(
     tracker = _Tracker(images[0], options or TrackingOptions())
     for frame, image in enumerate(images):
         tracker.advance(frame, image)
-        if progress is not None:
-            progress(frame + 1, len(images))
+        report((frame + 1) / len(images))
     return tracker.tracks(len(images))
 
 
