@@ -16,6 +16,7 @@ import numpy as np
 
 from rssc.datasets.sequence import Sequence as Recording
 from rssc.errors import InputError, NotCalibratableError, RsscError
+from rssc.experiments.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
@@ -30,7 +31,6 @@ from rssc.pipeline.result import answer
 from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages
-from rssc.start.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
