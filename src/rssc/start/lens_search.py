@@ -13,7 +13,7 @@ import numpy as np
 from rssc.errors import InputError
 from rssc.model import Lens
 from rssc.model.arrays import FloatArray
-from rssc.start import colmap
+from rssc.start.epipolar import epipolar_cost
 from rssc.start.keyframes import Pair
 
 LensFamily = Literal["perspective", "fisheye"]
@@ -73,7 +73,7 @@ def rank_lenses(
     for family in families:
         for distortion in DISTORTION_GRID[family]:
             lenses = [centred_lens(MODEL_OF[family], f, distortion, width, height) for f in focals]
-            costs = penalties * [colmap.epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
+            costs = penalties * [epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
             for i, cost in enumerate(costs):
                 if cost <= costs[max(i - 1, 0) : i + 2].min():
                     focal = _vertex(np.log(focals), costs, i)

@@ -15,8 +15,8 @@ import numpy as np
 from rssc.errors import NotCalibratableError
 from rssc.model import Lens
 from rssc.model.arrays import FloatArray
-from rssc.start import colmap
 from rssc.start.colmap import ColmapModel
+from rssc.start.colmap_mapping import adjust_bundle, map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, Keyframes
 from rssc.start.lens_search import LensGuess, centred_lens
 
@@ -67,7 +67,7 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     attempts.insert(2, (guesses[0], "incremental"))
     best: Fit | None = None
     for guess, method in attempts:
-        mapper = colmap.map_globally if method == "global" else colmap.map_incrementally
+        mapper = map_globally if method == "global" else map_incrementally
         model = mapper(keyframes, guess.lens)
         if model is None or not _is_sane(model.lens, keyframes):
             continue
@@ -113,7 +113,7 @@ def judge(keyframes: Keyframes, model: ColmapModel, method: Mapper) -> Fit:
 
 def _adjusted(keyframes: Keyframes, fit: Fit, lens: Lens, *, refine_distortion: bool) -> Fit | None:
     """The fit after bundle adjustment; None where the lens ran away."""
-    model = colmap.adjust_bundle(keyframes, fit.model, lens, refine_distortion=refine_distortion)
+    model = adjust_bundle(keyframes, fit.model, lens, refine_distortion=refine_distortion)
     return judge(keyframes, model, fit.method) if _is_sane(model.lens, keyframes) else None
 
 

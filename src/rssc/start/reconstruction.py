@@ -22,7 +22,9 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
 from rssc.runtime.progress import Report, unreported
-from rssc.start import colmap
+from rssc.start.colmap import ColmapModel, read_model
+from rssc.start.colmap_mapping import absolute_pose
+from rssc.start.epipolar import epipolar_cost
 from rssc.start.keyframes import (
     PAIR_MATCHES,
     FrameViews,
@@ -95,12 +97,12 @@ def reconstruct(
     report(0.2)
 
     @cache
-    def epipolar_cost(axis: Axis, ratio: float) -> float:
+    def cost(axis: Axis, ratio: float) -> float:
         views = views_along(axis, ratio)
         moved = [views.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
-        return colmap.epipolar_cost(moved, guesses[0].lens, width, height, max_error)
+        return epipolar_cost(moved, guesses[0].lens, width, height, max_error)
 
-    costs: dict[Axis, Callable[[float], float]] = {axis: partial(epipolar_cost, axis) for axis in checked}
+    costs: dict[Axis, Callable[[float], float]] = {axis: partial(cost, axis) for axis in checked}
     axis, readout_ratio = rough_readout(costs)
     views_at = partial(views_along, axis)
 
@@ -156,7 +158,7 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
     """
     path = Path(path)
-    lens, by_name, notes = colmap.read_model(path)
+    lens, by_name, notes = read_model(path)
     stems = {Path(name).stem: pose for name, pose in by_name.items()}
     if len(stems) != len(by_name):
         raise InputError(f"the COLMAP model in {path} has several images of one name; expected those of one clip.")
@@ -193,11 +195,11 @@ def _tidy(lens: Lens) -> Lens:
     return lens
 
 
-def _locate(views: FrameViews, frame: int, model: colmap.ColmapModel, keyframes: Keyframes) -> FloatArray | None:
+def _locate(views: FrameViews, frame: int, model: ColmapModel, keyframes: Keyframes) -> FloatArray | None:
     """(3, 4) pose of a frame from the mapped points that it sees; None where less than half of them agree."""
     points, pixels = views.of(frame)
     known = np.isfinite(model.points[points, 0])
-    found = colmap.absolute_pose(
+    found = absolute_pose(
         model.points[points[known]], pixels[known], model.lens, keyframes.width, keyframes.height, keyframes.max_error
     )
     if found is None or found[1] < 0.5 * known.sum():
