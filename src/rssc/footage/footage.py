@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.footage.frame_times import MIN_FRAMES, usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
-from rssc.footage.source import FrameSource, Image
+from rssc.footage.source import FrameSource
 from rssc.footage.stretches import informative_stretches
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.progress import Report, unreported
 
 MAX_FRAMES = 120

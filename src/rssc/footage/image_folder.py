@@ -9,8 +9,7 @@ import numpy as np
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import MIN_FRAMES, at_rate
-from rssc.footage.source import Image
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.

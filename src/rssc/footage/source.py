@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rssc.model.arrays import FloatArray, IntArray
-
-Image = NDArray[np.uint8]
-"""(height, width) grey or (height, width, 3) RGB values, or a stack of such images."""
+from rssc.model.arrays import FloatArray, Image, IntArray
 
 
 class FrameSource(Protocol):

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 import cv2
 import numpy as np
 
-from rssc.footage.source import Image
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.progress import Report, unreported
 
 Reader = Callable[[IntArray], Iterator[tuple[int, Image]]]

@@ -10,8 +10,7 @@ from av.error import FFmpegError
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
-from rssc.footage.source import Image
-from rssc.model.arrays import IntArray
+from rssc.model.arrays import Image, IntArray
 
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
