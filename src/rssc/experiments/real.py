@@ -20,7 +20,7 @@ from rssc.experiments.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_co
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
-from rssc.footage.footage import STRETCH_FRAMES, Footage, choose_stretches, read_footage
+from rssc.footage.footage import Footage, choose_stretches, read_footage
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
@@ -95,7 +95,7 @@ class _Work:
         self._progress = progress
         ranges, _ = choose_stretches(
             recording.source, fps=recording.fps, frames=recording.frames, most=1,
-            length=recording.window or STRETCH_FRAMES,
+            length=recording.window,
         )  # fmt: skip
         self._frames = ranges[0]
         self._footage = read_footage(

@@ -15,20 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.footage.frame_times import MIN_FRAMES, usual_interval
+from rssc.footage.constants import FOOTAGE
+from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
 from rssc.footage.source import FrameSource
 from rssc.footage.stretches import informative_stretches
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.progress import Report, unreported
 
-MAX_FRAMES = 120
-"""A source of up to so many frames is used as a whole, a longer one in stretches."""
-STRETCH_FRAMES = 80
-MAX_STRETCHES = 4
 _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
-# A frame that differs from the one before by less than this share of the usual difference repeats it.
-_REPEAT_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -90,30 +85,33 @@ def read_footage(
         InputError: The source is missing, unreadable, too short or not footage.
     """
     path = Path(source)
-    if fps is not None and not 0.1 <= fps <= 10000:
-        raise InputError(f"fps is {fps}; expected frames per second between 0.1 and 10000.")
+    if fps is not None and not FOOTAGE.min_fps <= fps <= FOOTAGE.max_fps:
+        raise InputError(
+            f"fps is {fps}; expected frames per second between {FOOTAGE.min_fps:g} and {FOOTAGE.max_fps:g}."
+        )
     listed = _open(path, fps)
     count = len(listed.names)
     _check_count(path, count, "has")
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
-    if frames is not None and end - begin < MIN_FRAMES:
+    if frames is not None and end - begin < FOOTAGE.min_frames:
         raise InputError(
-            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least {MIN_FRAMES} "
-            f"out of 0:{count}."
+            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least "
+            f"{FOOTAGE.min_frames} out of 0:{count}."
         )
     notes = listed.notes
     images, numbers = _read_all(listed, begin, end, path, report)
     kept = _distinct(images)
-    # Where nearly all frames are the same the camera stands still, which is told later.
-    if MIN_FRAMES <= np.count_nonzero(kept) < len(kept):
+    # Where nearly all frames are the same the camera stands still, which is reported later.
+    if FOOTAGE.min_frames <= np.count_nonzero(kept) < len(kept):
         notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
     times = listed.times_s[numbers] - listed.times_s[0]
     gaps: FloatArray = np.diff(times) / usual_interval(times)
-    if np.any(gaps > 1.5):
-        notes.append(f"{int(np.sum(np.round(gaps[gaps > 1.5]) - 1))} missing frames leave gaps in the time stamps.")
-    elif np.ptp(gaps) > 0.02:
+    if np.any(gaps > FOOTAGE.gap):
+        missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
+        notes.append(f"{missing} missing frames leave gaps in the time stamps.")
+    elif np.ptp(gaps) > FOOTAGE.rate_variation:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
     return Footage(images, times, numbers, tuple(listed.names[i] for i in map(int, numbers)), tuple(notes))
 
@@ -123,20 +121,20 @@ def choose_stretches(
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
-    most: int = MAX_STRETCHES,
-    length: int = STRETCH_FRAMES,
+    most: int | None = None,
+    length: int | None = None,
     report: Report = unreported,
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
-    """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
+    """The frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
 
     Returns the first and one past the last frame of each stretch, and notes that say which were chosen.
 
     Args:
         source: As in `read_footage`.
         fps: As in `read_footage`.
-        frames: First and one past the last frame, where the user knows better.
-        most: Number of stretches of a long source.
-        length: Frames of each of them.
+        frames: First and one past the last frame, where the user has chosen them.
+        most: Number of stretches of a long source at most; `max_stretches` where not given.
+        length: Frames of each of them; `stretch_frames` where not given.
         report: Called with the share of the recording that is probed.
     """
     listed = _open(Path(source), fps)
@@ -144,19 +142,20 @@ def choose_stretches(
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
         return [(begin, end)], ()
-    if count <= MAX_FRAMES:
+    if count <= FOOTAGE.max_frames:
         return [(0, count)], ()
+    most, length = most or FOOTAGE.max_stretches, length or FOOTAGE.stretch_frames
     chosen = informative_stretches(listed.read, count, length, most, report)
     ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
     return chosen, (
         f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
-        "least blur; choose others with --frames.",
+        "least blur; other frames can be chosen.",
     )
 
 
 def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, Image]]:
-    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, to look at."""
-    # Times do not matter here, so that any rate will do for a folder without time stamps.
+    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, for display."""
+    # Times do not matter here, so any rate will do for a folder without time stamps.
     yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
 
 
@@ -180,9 +179,9 @@ def _open(path: Path, fps: float | None) -> FrameSource:
 
 
 def _check_count(path: Path, count: int, verb: str) -> None:
-    if count < MIN_FRAMES:
+    if count < FOOTAGE.min_frames:
         raise InputError(
-            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {MIN_FRAMES}. "
+            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {FOOTAGE.min_frames}. "
             "Record a few seconds of video while moving the camera."
         )
 
@@ -212,19 +211,21 @@ def _read_all(source: FrameSource, begin: int, end: int, path: Path, report: Rep
 
 
 def _check_memory(path: Path, size: int) -> None:
-    if hasattr(os, "sysconf") and size > 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+    if not hasattr(os, "sysconf"):
+        return
+    if size > FOOTAGE.memory_share * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise InputError(
-            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer with "
-            "--frames A:B."
+            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer frames."
         )
 
 
 def _distinct(images: Image) -> NDArray[np.bool_]:
     """(n,) mask of frames that are not a repetition of the one before."""
     difference = np.array([_mean_difference(a, b) for a, b in pairwise(images)])
-    # An encoder may store a repetition with small changes; the upper quartile is a difference that is real even
-    # where two of three frames are repetitions.
-    limit = _REPEAT_SHARE * np.percentile(difference, 75) if len(difference) else 0.0
+    if len(difference) == 0:
+        return np.ones(len(images), dtype=bool)
+    # An encoder may store a repeated frame with small changes.
+    limit = FOOTAGE.repeat_share * np.percentile(difference, FOOTAGE.usual_difference_percentile)
     return np.concatenate([[True], difference > limit])
 
 

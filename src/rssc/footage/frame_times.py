@@ -4,9 +4,6 @@ import numpy as np
 
 from rssc.model.arrays import FloatArray
 
-MIN_FRAMES = 8
-"""Fewer are no footage."""
-
 
 def usual_interval(times: FloatArray) -> float:
     """Mean time between frames where none is missing: of times in whole milliseconds, more exact than the median."""

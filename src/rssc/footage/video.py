@@ -16,6 +16,8 @@ VIDEO_SUFFIXES = frozenset(
     {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
     | {".insv", ".lrv", ".360", ".mjpeg", ".mjpg", ".h264", ".264", ".h265", ".265", ".hevc", ".ogv", ".mxf"}
 )
+_TICKS_OFF_GRID = 1.01
+"""How far a time rounded to whole ticks may lie from its grid, in ticks: one, and a little for rounding."""
 _RAW_FORMATS = ("h264", "hevc", "mjpeg", "m4v", "obu", "ivf")
 
 
@@ -33,7 +35,7 @@ class Video:
                     raise InputError(f"{path.name} has no video stream; expected a video.")
                 stream = container.streams.video[0]
                 tick = float(stream.time_base or 0)
-                # Of a stream without a container FFmpeg says 25 frames per second, whatever it was.
+                # For a stream without a container FFmpeg reports 25 frames per second, whatever it was.
                 counted = container.format.name in _RAW_FORMATS
                 for packet in container.demux(stream):
                     if packet.size and not packet.is_discard:
@@ -50,12 +52,12 @@ class Video:
         self._key_stamps: IntArray = np.empty(0, np.int64)
         if self._stamps is None:
             if fps is None:
-                raise InputError(f"{path.name} has no time stamps; pass --fps with its frame rate.")
+                raise InputError(f"{path.name} has no time stamps; give its frame rate (fps).")
             self.times_s = np.arange(len(stamps)) / fps
         elif len(self._stamps) > 1:
             self._key_stamps = np.unique(np.array(stamps, dtype=np.int64)[np.array(keys, dtype=bool)])
             times = self._stamps.astype(np.float64) * tick
-            self.times_s = at_rate(times, fps) if fps else on_grid(times, 1.01 * tick)
+            self.times_s = at_rate(times, fps) if fps else on_grid(times, _TICKS_OFF_GRID * tick)
         else:
             self.times_s = np.zeros(len(self._stamps))
         self.names = tuple(f"frame_{i:06d}" for i in range(len(self.times_s)))
@@ -69,7 +71,7 @@ class Video:
                 )
             if frame.interlaced_frame:
                 self.notes.append(
-                    "the video says that it is interlaced: if odd and even rows show different moments, record in a "
+                    "the video is marked as interlaced: if odd and even rows show different moments, record in a "
                     "progressive mode (p, not i) instead."
                 )
             break
@@ -128,5 +130,5 @@ class Video:
 
 
 def _container(path: Path) -> InputContainer:
-    # Absolute: FFmpeg takes what is before the colon of `12:30:05.mp4` for a protocol.
+    # Absolute, because FFmpeg would take the `12` of `12:30:05.mp4` for a protocol.
     return av.open(str(path.absolute()))

@@ -130,7 +130,7 @@ def starts(
     Raises:
         NotCalibratableError: There is none.
     """
-    from rssc.start.reconstruction import MIN_PARALLAX_DEG, read_colmap_model, reconstruct
+    from rssc.start.reconstruction import RECONSTRUCTION, read_colmap_model, reconstruct
     from rssc.start.turning import start_from_rotation
 
     times = footage.frame_times
@@ -156,7 +156,7 @@ def starts(
     except NotCalibratableError as error:
         failure = error
     # Without parallax a moving camera explains a turning one, too, by a path that follows the noise.
-    clear = moving is not None and moving.parallax_deg >= MIN_PARALLAX_DEG
+    clear = moving is not None and moving.parallax_deg >= RECONSTRUCTION.min_parallax_deg
     if clear:
         yield moving, scene_of(moving), ()
     try:

@@ -30,7 +30,7 @@ from rssc.pipeline.verdict import judge_estimate
 from rssc.runtime.progress import Progress, Stages
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.start.board import MIN_CORNERS, start_from_target
+from rssc.start.board import BOARD_START, start_from_target
 from rssc.start.start import Start
 from rssc.tracking.board_corners import detect_target
 
@@ -117,7 +117,7 @@ def _released(held: Estimate, check: BoardCheck, motion_prior: tuple[float, floa
 
 def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
     """From the first frame that shows the board to the last."""
-    seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= MIN_CORNERS)
+    seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners)
     if len(seen) == 0:
         return footage, tracks
     first, last = int(seen[0]), int(seen[-1]) + 1
@@ -159,7 +159,7 @@ def _calibration(
 ) -> Calibration:
     adjustment = final.adjustment
     scene = adjustment.scene
-    seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= MIN_CORNERS
+    seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners
     status, reasons = judge_estimate(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
     notes = [

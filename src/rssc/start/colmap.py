@@ -1,4 +1,4 @@
-"""COLMAP at arm's length: our tracks and lenses in, poses and lenses out.
+"""The boundary to COLMAP: cameras and models in our conventions.
 
 The one module that imports pycolmap, and only when it is used, because the import is heavy. `epipolar` and
 `colmap_mapping` use it through `quiet_pycolmap`.
@@ -18,13 +18,29 @@ from numpy.typing import ArrayLike
 from rssc.errors import InputError
 from rssc.model import LENS_MODELS, Lens
 from rssc.model.arrays import FloatArray
+from rssc.runtime.constants import Constants
 
 PycolmapObject = Any
 """A value of pycolmap, whose stubs leave out what its tables hold. None leaves the modules that name this type."""
 SEED = 1
+"""Of all random draws of COLMAP, so that every run gives the same result."""
 HALF_PIXEL = 0.5
 CAMERA_ID = 1
-_RANSAC_TRIALS = (40, 120)
+
+
+@dataclass(frozen=True)
+class ColmapConstants(Constants):
+    """Tuned numbers of what we ask of COLMAP, chosen by hand."""
+
+    min_trials: int = 40
+    """Least draws of a RANSAC: tracks of a video have few outliers."""
+    max_trials: int = 120
+    """Most draws of a RANSAC: bounds the time of pairs that nothing explains."""
+    focal_spread: float = 1.01
+    """Focal lengths of a given model that differ by more than this factor are worth a note."""
+
+
+COLMAP = ColmapConstants()
 
 
 @dataclass(frozen=True)
@@ -39,10 +55,10 @@ class ColmapModel:
 
 
 def quiet_pycolmap() -> ModuleType:
-    """The module, silenced: what matters of COLMAP's messages comes back as results."""
+    """The module pycolmap, imported at the first use, with its log switched off."""
     import pycolmap
 
-    # Set every time, because some of its functions set the level back.
+    # Set every time, because some of its functions reset the level.
     log = pycolmap.logging
     log.minloglevel = log.ERROR.value
     log.stderrthreshold = log.FATAL.value
@@ -70,7 +86,7 @@ def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
     if model not in _MODELS:
         raise InputError(
             f"the COLMAP camera model is {model}; expected one of {', '.join(_MODELS)}. "
-            "Run COLMAP again with one of these (--ImageReader.camera_model)."
+            "Run COLMAP again with one of these as its camera model."
         )
     name, positions = _MODELS[model]
     fx, fy, cx, cy, *distortion = np.asarray(parameters, dtype=float)[list(positions)]
@@ -79,7 +95,7 @@ def lens_from_colmap(model: str, parameters: ArrayLike) -> Lens:
 
 
 def camera_of(lens: Lens, width: int, height: int) -> PycolmapObject:
-    """A COLMAP camera with one focal length and one distortion coefficient, all that a start can tell."""
+    """A COLMAP camera with one focal length and one distortion coefficient, which is all that a start can estimate."""
     colmap = quiet_pycolmap()
     model = "SIMPLE_RADIAL_FISHEYE" if lens.model == "fisheye" else "SIMPLE_RADIAL"
     first = lens.distortion[0] if lens.distortion else 0.0
@@ -96,10 +112,11 @@ def camera_of(lens: Lens, width: int, height: int) -> PycolmapObject:
 
 
 def ransac_options(max_error: float) -> PycolmapObject:
+    """Options of a RANSAC whose inliers are within `max_error` pixels."""
     options = quiet_pycolmap().RANSACOptions()
     options.max_error = max_error
     options.random_seed = SEED
-    options.min_num_trials, options.max_num_trials = _RANSAC_TRIALS
+    options.min_num_trials, options.max_num_trials = COLMAP.min_trials, COLMAP.max_trials
     return options
 
 
@@ -123,10 +140,10 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]
         raise InputError(
             f"the COLMAP model in {path} has {len(kinds)} kinds of cameras in use; expected the one that took the clip."
         )
-    # COLMAP gives every image a camera of its own unless told otherwise; the median is a fair account of them.
+    # By default COLMAP gives every image a camera of its own; the median stands for all of them.
     focals = [camera.mean_focal_length() for camera in cameras]
     notes = ()
-    if max(focals) > 1.01 * min(focals):
+    if max(focals) > COLMAP.focal_spread * min(focals):
         notes = (
             f"The COLMAP model has {len(cameras)} cameras with focal lengths from {min(focals):.0f} to "
             f"{max(focals):.0f} px for one clip; run COLMAP with one shared camera for a better start.",

@@ -4,6 +4,7 @@ Every function is deterministic: all random draws of COLMAP start from `SEED`, a
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from rssc.model import Lens
 from rssc.model.arrays import FloatArray
+from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.start.colmap import (
     CAMERA_ID,
@@ -26,9 +28,43 @@ from rssc.start.colmap import (
 from rssc.start.keyframes import Keyframes
 
 _DATABASE = "database.db"
-_MIN_MATCHES = 15
 _SOLVER_THREADS = 1
-"""Ceres adds up in another order every time when it runs in threads; problems this small gain nothing from them."""
+"""With several threads Ceres sums in a different order in every run; problems this small gain nothing from them."""
+
+
+@dataclass(frozen=True)
+class ColmapMappingConstants(Constants):
+    """Tuned numbers of COLMAP's mappers, chosen by hand: the start has to be robust and quick, not accurate."""
+
+    min_matches: int = 15
+    """Fewest inliers that make a pair or a pose trustworthy; COLMAP's default for pairs."""
+    loss_divisor: float = 3.0
+    """The scale of the Cauchy loss is the largest error of an inlier divided by this."""
+    adjustment_iterations: int = 40
+    """Iterations of a bundle adjustment at most."""
+    adjustment_tolerance: float = 1e-4
+    """Relative change of the cost at which a bundle adjustment stops."""
+    global_adjustments: int = 2
+    """Bundle adjustments of the global mapper; more cost time and change little."""
+    global_min_angle_deg: float = 0.1
+    """Least angle between the rays of a point in the global mapper: small, because video has little parallax."""
+    incremental_iterations: int = 30
+    """Iterations of a global adjustment of the incremental mapper."""
+    incremental_refinements: int = 2
+    """Global adjustments in a row after the model has grown."""
+    incremental_growth: float = 1.3
+    """Growth of the model in frames or points that asks for a global adjustment; COLMAP's default is 1.1."""
+    incremental_first_angle_deg: float = 3.0
+    """Least parallax of the first pair of the incremental mapper; COLMAP's default of 16 degrees is too much for
+    video."""
+    incremental_min_angle_deg: float = 0.3
+    """Least angle between the rays of a point in the incremental mapper, for the same reason."""
+    incremental_pose_error: float = 2.0
+    """Largest error of an inlier when a frame is placed, over that of the reconstruction: the rolling shutter displaces
+    more in a single frame."""
+
+
+COLMAP_MAPPING = ColmapMappingConstants()
 
 
 def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
@@ -41,10 +77,10 @@ def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     mapper = options.mapper
     mapper.random_seed = SEED
     mapper.num_threads = _SOLVER_THREADS
-    mapper.ba_num_iterations = 2
+    mapper.ba_num_iterations = COLMAP_MAPPING.global_adjustments
     mapper.ba_skip_fixed_rotation_stage = True
     mapper.skip_retriangulation = True
-    mapper.min_tri_angle_deg = 0.1
+    mapper.min_tri_angle_deg = COLMAP_MAPPING.global_min_angle_deg
     mapper.max_normalized_reproj_error = keyframes.max_error / lens.fx
     mapper.max_angular_reproj_error_deg = float(np.degrees(keyframes.max_error / lens.fx))
     mapper.global_positioning.use_gpu = False
@@ -68,18 +104,18 @@ def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     options.multiple_models = False
     options.min_model_size = 3
     options.ba_refine_extra_params = False
-    options.ba_global_max_num_iterations = 30
-    options.ba_global_max_refinements = 2
-    options.ba_global_frames_ratio = options.ba_global_points_ratio = 1.3
-    options.mapper.init_min_tri_angle = 3.0
+    options.ba_global_max_num_iterations = COLMAP_MAPPING.incremental_iterations
+    options.ba_global_max_refinements = COLMAP_MAPPING.incremental_refinements
+    options.ba_global_frames_ratio = options.ba_global_points_ratio = COLMAP_MAPPING.incremental_growth
+    options.mapper.init_min_tri_angle = COLMAP_MAPPING.incremental_first_angle_deg
     options.mapper.init_max_error = keyframes.max_error
-    options.mapper.abs_pose_max_error = 2 * keyframes.max_error
+    options.mapper.abs_pose_max_error = COLMAP_MAPPING.incremental_pose_error * keyframes.max_error
     options.mapper.abs_pose_refine_extra_params = False
     options.mapper.filter_max_reproj_error = keyframes.max_error
-    options.mapper.filter_min_tri_angle = 0.3
+    options.mapper.filter_min_tri_angle = COLMAP_MAPPING.incremental_min_angle_deg
     options.triangulation.complete_max_reproj_error = keyframes.max_error
     options.triangulation.merge_max_reproj_error = keyframes.max_error
-    options.triangulation.min_angle = 0.3
+    options.triangulation.min_angle = COLMAP_MAPPING.incremental_min_angle_deg
 
     def run(database: PycolmapObject, folder: Path) -> list[PycolmapObject]:
         database.close()
@@ -142,7 +178,7 @@ def _two_view_geometries(keyframes: Keyframes, camera: PycolmapObject) -> list[P
             found = colmap.estimate_essential_matrix(
                 pair.first_pixels + HALF_PIXEL, pair.second_pixels + HALF_PIXEL, camera, camera, options
             )
-            if found is None or found["num_inliers"] < _MIN_MATCHES:
+            if found is None or found["num_inliers"] < COLMAP_MAPPING.min_matches:
                 continue
             inliers = pair.points[np.asarray(found["inlier_mask"], dtype=bool).ravel()]
             columns = [np.searchsorted(keyframes.observations[f][0], inliers) for f in (pair.first, pair.second)]
@@ -163,16 +199,16 @@ def _set_adjustment(options: PycolmapObject, max_error: float, *, refine_distort
     options.print_summary = False
     options.ceres.use_gpu = False
     options.ceres.loss_function_type = colmap.LossFunctionType.CAUCHY
-    options.ceres.loss_function_scale = max_error / 3
-    options.ceres.solver_options.max_num_iterations = 40
-    options.ceres.solver_options.function_tolerance = 1e-4
+    options.ceres.loss_function_scale = max_error / COLMAP_MAPPING.loss_divisor
+    options.ceres.solver_options.max_num_iterations = COLMAP_MAPPING.adjustment_iterations
+    options.ceres.solver_options.function_tolerance = COLMAP_MAPPING.adjustment_tolerance
     options.ceres.solver_options.num_threads = _SOLVER_THREADS
 
 
 def adjust_bundle(keyframes: Keyframes, model: ColmapModel, lens: Lens, *, refine_distortion: bool) -> ColmapModel:
-    """Poses, points, focal length and, where wanted, one distortion coefficient, from the model's poses and points.
+    """Adjusts poses, points, focal length and, where asked for, one distortion coefficient of a model.
 
-    All observations of the points take part again, whatever the mapping had left out.
+    All observations of the points take part again, also those that the mapper had left out.
     """
     colmap = quiet_pycolmap()
     reconstruction = colmap.Reconstruction()
@@ -220,15 +256,15 @@ def absolute_pose(
 ) -> tuple[FloatArray, int] | None:
     """(3, 4) cam_from_world of one frame from known (n, 3) points at (n, 2) pixels, and the number that agree."""
     colmap = quiet_pycolmap()
-    if len(points) < _MIN_MATCHES:
+    if len(points) < COLMAP_MAPPING.min_matches:
         return None
     options = colmap.AbsolutePoseEstimationOptions()
     options.ransac = ransac_options(max_error)
     refinement = colmap.AbsolutePoseRefinementOptions()
-    refinement.loss_function_scale = max_error / 3
+    refinement.loss_function_scale = max_error / COLMAP_MAPPING.loss_divisor
     found = colmap.estimate_and_refine_absolute_pose(
         pixels + HALF_PIXEL, points, camera_of(lens, width, height), options, refinement
     )
-    if found is None or found["num_inliers"] < _MIN_MATCHES:
+    if found is None or found["num_inliers"] < COLMAP_MAPPING.min_matches:
         return None
     return np.array(found["cam_from_world"].matrix()), int(found["num_inliers"])

@@ -12,12 +12,19 @@ from rssc.start.keyframes import Pair
 
 
 def epipolar_cost(pairs: Sequence[Pair], lens: Lens, width: int, height: int, max_error: float) -> float:
-    """How badly a lens explains pairs of frames by one rigid motion each: root mean square in pixels.
+    """Root mean square epipolar error, in pixels, of pairs of frames under a lens and one rigid motion per pair.
 
     Every pair gets its own essential matrix E. The cost of a match with rays a, b is its first-order distance to the
     epipolar constraint in pixels (Sampson), and at most `max_error`:
 
         (b^T E a)^2 / (|A^T E^T b|^2 + |B^T E a|^2)        A, B: derivatives of the rays in their pixels
+
+    Args:
+        pairs: Matches of pairs of frames.
+        lens: The lens to rate.
+        width: Of the images in pixels.
+        height: Of the images in pixels.
+        max_error: Largest error of a match in pixels; also the limit of the RANSAC that finds E.
     """
     colmap = quiet_pycolmap()
     camera = camera_of(lens, width, height)

@@ -1,18 +1,18 @@
 """The start of the calibration: poses, a lens and a rough readout ratio from tracks, by global-shutter methods.
 
-It only has to be a start: all tracks are triangulated again under the rolling-shutter model afterwards, so no point
-and no outlier decision leaves this module. The steps:
+It need not be accurate: all tracks are triangulated again under the rolling-shutter model afterwards, so no point and
+no outlier decision leaves this module. The steps:
 
-    1. lens      pairs of frames tell the family of lenses and the focal length (`lens_search`)
-    2. readout   pairs of frames tell the readout ratio roughly (`readout`); all tracks are moved to the middle of the
-                 readout, and what follows treats them as seen by a global shutter
+    1. lens      pairs of frames determine the family of lenses and the focal length (`lens_search`)
+    2. readout   pairs of frames determine the readout ratio roughly (`rough_readout`); all tracks are moved to the
+                 middle of the readout, and the next steps treat them as seen by a global shutter
     3. map       COLMAP reconstructs keyframes (`keyframes`, `mapping`)
-    4. adjust    the reconstruction sharpens lens and readout ratio (`mapping`)
+    4. adjust    lens and readout ratio are refined by the reconstruction (`mapping`)
     5. fill      the other frames are located against the mapped points; gaps are interpolated, and the notes say so
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -21,12 +21,13 @@ import numpy as np
 from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
+from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
 from rssc.start.colmap import ColmapModel, read_model
 from rssc.start.colmap_mapping import absolute_pose
 from rssc.start.epipolar import epipolar_cost
 from rssc.start.keyframes import (
-    PAIR_MATCHES,
+    KEYFRAMES,
     FrameViews,
     Keyframes,
     Pair,
@@ -35,18 +36,30 @@ from rssc.start.keyframes import (
     wide_pairs,
 )
 from rssc.start.lens_search import LensFamily, families_of, rank_lenses
-from rssc.start.mapping import FINE_GAIN, ROUGH_GAIN, choose_lens, map_keyframes, parallax, refine_readout
+from rssc.start.mapping import MAPPING, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.start.rough_readout import rectified, rough_readout
 from rssc.start.start import Axis, Start, interpolate_poses
 
-MAX_ERROR = 0.004
-"""An observation belongs to the start if it is within this share of the longer image side (5 px of 1280)."""
-MIN_MOTION = 0.005
-"""Least median displacement between the widest pairs, as a share of the longer image side."""
-MIN_PARALLAX_DEG = 1.0
-"""Half of the points should be seen under at least this angle."""
-FEW_INLIERS = 0.6
-"""Fewer inliers than this share are worth a note."""
+
+@dataclass(frozen=True)
+class ReconstructionConstants(Constants):
+    """Tuned numbers of the reconstruction, chosen by hand."""
+
+    max_error: float = 0.004
+    """Largest reprojection error of an inlier, as a share of the longer image side (5 px of 1280): covers what the
+    rolling shutter leaves after its rough correction."""
+    min_motion: float = 0.005
+    """Least median displacement between the widest pairs, as a share of the longer image side."""
+    min_parallax_deg: float = 1.0
+    """Half of the points should be seen under at least this angle; below, a moving and a turning camera are hard to
+    distinguish."""
+    few_inliers: float = 0.6
+    """A smaller share of inliers is worth a note."""
+    min_agreeing: float = 0.5
+    """Share of the mapped points in a frame that must agree with its pose."""
+
+
+RECONSTRUCTION = ReconstructionConstants()
 
 
 def reconstruct(
@@ -84,7 +97,7 @@ def reconstruct(
     }
     times = np.arange(tracks.frame_count, dtype=np.float64) if frame_times is None else frame_times
     side = max(width, height)
-    max_error = MAX_ERROR * side
+    max_error = RECONSTRUCTION.max_error * side
 
     def views_along(axis: Axis, ratio: float) -> FrameViews:
         return FrameViews(tracks, rectified(tracks, checked[axis], ratio, times))
@@ -99,7 +112,7 @@ def reconstruct(
     @cache
     def cost(axis: Axis, ratio: float) -> float:
         views = views_along(axis, ratio)
-        moved = [views.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
+        moved = [views.pair(p.first, p.second).thinned(KEYFRAMES.pair_matches) for p in pairs]
         return epipolar_cost(moved, guesses[0].lens, width, height, max_error)
 
     costs: dict[Axis, Callable[[float], float]] = {axis: partial(cost, axis) for axis in checked}
@@ -111,11 +124,11 @@ def reconstruct(
     fit = map_keyframes(keyframes, guesses)
 
     report(0.65)
-    fit = choose_lens(keyframes, fit, guesses, ROUGH_GAIN)
+    fit = choose_lens(keyframes, fit, guesses, MAPPING.rough_gain)
     readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
     views = views_at(readout_ratio)
     keyframes = keyframes.moved(views)
-    fit = choose_lens(keyframes, fit, guesses, FINE_GAIN)
+    fit = choose_lens(keyframes, fit, guesses, MAPPING.fine_gain)
 
     report(0.95)
     poses = dict(fit.model.poses)
@@ -125,10 +138,10 @@ def reconstruct(
             if pose is not None:
                 poses[frame] = pose
     cam_from_world, registered, notes = interpolate_poses(poses, times)
-    if fit.inlier_fraction < FEW_INLIERS:
+    if fit.inlier_fraction < RECONSTRUCTION.few_inliers:
         notes += (f"The start explains only {fit.inlier_fraction:.0%} of the tracks within {max_error:.0f} px.",)
     angle = parallax(keyframes, fit.model)
-    if angle < MIN_PARALLAX_DEG:
+    if angle < RECONSTRUCTION.min_parallax_deg:
         notes += (
             f"There is hardly any parallax: half of the points are seen under less than {angle:.1f} degrees. "
             "Let the camera move sideways, not only turn.",
@@ -174,14 +187,23 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
 
 
 def check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
-    """Raises NotCalibratableError where the image hardly moves."""
+    """Checks that frames are linked and that the image moves.
+
+    Args:
+        pairs: Wide pairs of frames.
+        tracks: The tracks that they come from.
+        side: Longer image side in pixels.
+
+    Raises:
+        NotCalibratableError: No frames are linked, or the image hardly moves.
+    """
     if not pairs:
         raise NotCalibratableError(
             f"{tracks.point_count} tracks over {tracks.frame_count} frames link no two frames well enough; "
             "use footage with more texture, less blur or slower motion."
         )
     motion = float(np.median([displacement(p) for p in pairs]))
-    if motion < MIN_MOTION * side:
+    if motion < RECONSTRUCTION.min_motion * side:
         raise NotCalibratableError(
             f"the image moves by only {motion:.1f} px over the clip; "
             "use footage in which the camera moves sideways and turns."
@@ -196,12 +218,12 @@ def _tidy(lens: Lens) -> Lens:
 
 
 def _locate(views: FrameViews, frame: int, model: ColmapModel, keyframes: Keyframes) -> FloatArray | None:
-    """(3, 4) pose of a frame from the mapped points that it sees; None where less than half of them agree."""
+    """(3, 4) pose of a frame from the mapped points that it sees; None where too few of them agree."""
     points, pixels = views.of(frame)
     known = np.isfinite(model.points[points, 0])
     found = absolute_pose(
         model.points[points[known]], pixels[known], model.lens, keyframes.width, keyframes.height, keyframes.max_error
     )
-    if found is None or found[1] < 0.5 * known.sum():
+    if found is None or found[1] < RECONSTRUCTION.min_agreeing * known.sum():
         return None
     return found[0]
