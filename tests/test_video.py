@@ -13,6 +13,7 @@ import pytest
 from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.footage import choose_stretches, read_footage
+from rssc.footage.frame_times import usual_interval
 from rssc.footage.stretches import _best_stretches
 
 SIZE = (160, 120)
@@ -193,6 +194,20 @@ def test_rounded_stamps_keep_the_interval_and_long_gaps(tmp_path):
     footage = read_footage(write_video(tmp_path / "a.mkv", panning_images(40), stamps, rate=60))
     assert footage.frame_interval_s == pytest.approx(1 / 60, rel=1e-3)
     np.testing.assert_allclose(footage.frame_times, stamps, atol=0.03)
+
+
+@pytest.mark.parametrize(("short", "long"), [(0.010, 0.040), (0.033, 0.100), (1 / 30, 0.100)])
+@pytest.mark.parametrize("count", [12, 13])
+@pytest.mark.parametrize("short_first", [True, False])
+def test_alternating_intervals_have_the_shorter_one_as_the_usual(tmp_path, short, long, short_first, count):
+    intervals = np.tile([short, long] if short_first else [long, short], 7)[:count]
+    times = np.concatenate([[0.0], np.cumsum(intervals)])
+    assert usual_interval(times) == pytest.approx(short)
+    names = [f"{1700000000 + time:.6f}.png" for time in times]
+    footage = read_footage(write_images(tmp_path / "images", names))
+    assert footage.frame_interval_s == pytest.approx(short, rel=1e-3)
+    np.testing.assert_allclose(footage.frame_times, times / short, rtol=1e-3)
+    assert any("missing frames" in note for note in footage.notes)
 
 
 def test_times_begin_with_the_first_frame(tmp_path):
