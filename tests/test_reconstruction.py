@@ -286,5 +286,6 @@ def test_rejects_models_that_do_not_fit(tmp_path):
 
 
 def test_pycolmap_is_imported_late():
-    code = "import sys; import rssc.start.reconstruction; sys.exit('pycolmap' in sys.modules)"
+    modules = "rssc.footage.footage, rssc.start.start, rssc.start.reconstruction, rssc.start.colmap_mapping"
+    code = f"import sys; import {modules}; sys.exit('pycolmap' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

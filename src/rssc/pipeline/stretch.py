@@ -24,6 +24,8 @@ from rssc.runtime.progress import Stages
 from rssc.solver.methods import METHODS
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
+from rssc.start.lens_search import LensFamily
+from rssc.start.start import Axis
 from rssc.tracking.prediction import predict_observations, surface_slopes
 
 _TRACK_FRAMES = 100
@@ -203,11 +205,12 @@ def _blaming_footage() -> Iterator[None]:
         ) from error
 
 
-def _family(lens: str) -> str | None:
-    return {"auto": None, "fisheye": "fisheye"}.get(lens, "perspective")
+def _family(lens: str) -> LensFamily | None:
+    families: dict[str, LensFamily | None] = {"auto": None, "fisheye": "fisheye"}
+    return families.get(lens, "perspective")
 
 
-def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray]:
+def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[Axis, FloatArray]:
     """(m,) row and column fractions on the sensor, also where the images were undistorted."""
     lens = sensor or Lens("pinhole", 1.0, 1.0, 0.0, 0.0)
     return {

@@ -55,7 +55,7 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
         points: The corners on the board.
         width: Of the image.
         height: Of the image.
-        lens: The lens model that is wanted in the end, or "auto".
+        lens: The lens model that the solve will estimate, or "auto".
 
     Raises:
         NotCalibratableError: Too few frames show the board, or it does not fit the corners.

@@ -28,7 +28,7 @@ class Start:
     registered: NDArray[np.bool_]
     """(f,) whether the pose was measured."""
     notes: tuple[str, ...]
-    """What a user should know, in plain sentences."""
+    """Sentences for the user."""
     method: StartMethod
     readout_ratio: float = 0.0
     """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
@@ -39,7 +39,7 @@ class Start:
     inlier_count: int = 0
     """Observations in keyframes that agree with the start."""
     point_count: int = 0
-    """Points that the start was made from."""
+    """Points that were mapped."""
     parallax_deg: float = float("nan")
     """Median over the points of the angle between their first and last line of sight, in degrees."""
 
