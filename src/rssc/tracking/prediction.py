@@ -1,7 +1,7 @@
 """Where an adjusted scene predicts its observations, and how the patch around each is warped.
 
-The patch around a point is modelled as a small plane. A pixel beside the track's reference observation is cast onto that
-plane with the pose of its own row, and projected into the other frame with the pose of the row where it lands;
+The patch around a point is modelled as a small plane. A pixel beside the track's reference observation is cast onto
+that plane with the pose of its own row, and projected into the other frame with the pose of the row where it lands;
 differences give the warp and its bend, rolling shutter and lens included.
 
 The plane faces the reference camera, unless its slope is known: how the logarithm of the inverse distance changes from
