@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from benchmarks.data import require_data
+from rssc.experiments.colmap_pipeline import run_colmap
 from rssc.model.calibration import Calibration
 from rssc.pipeline.calibrate import calibrate
-from rssc.start.colmap_pipeline import run_colmap
 
 
 def colmap_seconds(images: Path) -> tuple[float, float, int]:

@@ -155,7 +155,7 @@ def bad_inputs(tmp_path_factory):
         ("corrupt.mp4", (), 2, "corrupt.mp4"),
         ("empty", ("--fps", "30"), 2, "image"),
         ("mixed", ("--fps", "30"), 2, "size"),
-        ("plain", (), 2, "--fps"),
+        ("plain", (), 2, "(fps)"),
         ("plain", ("--fps", "30"), 3, "texture"),
         ("fog", ("--fps", "30"), 3, "texture"),
         ("plain", ("--fps", "30", "--frames", "5"), 2, "A:B"),

@@ -11,7 +11,8 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Camera, Lens, Shutter, Tracks
 from rssc.model.poses import camera_centres
 from rssc.simulation.scenes import simulate_scene
-from rssc.start import colmap
+from rssc.start.colmap import lens_from_colmap
+from rssc.start.colmap_mapping import map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, choose_keyframes, wide_pairs
 from rssc.start.lens_search import centred_lens, rank_lenses
 from rssc.start.reconstruction import read_colmap_model, reconstruct
@@ -83,7 +84,7 @@ def test_is_deterministic_and_silent(capfd):
 def test_reports_its_progress():
     tracks = simulate("pinhole", 0.5, frame_count=12).scene.tracks
     shares = []
-    reconstruct(tracks, 1280, 1024, lens="perspective", progress=lambda step, share: shares.append(share))
+    reconstruct(tracks, 1280, 1024, lens="perspective", report=shares.append)
     assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1
 
 
@@ -146,7 +147,7 @@ def test_incremental_mapping_agrees_with_global():
     tracks = simulate("pinhole", 0.0).scene.tracks
     keyframes = choose_keyframes(FrameViews(tracks), 1280, 1024, max_error=5.0)
     lens = centred_lens("radial", 800.0, 0.0, 1280, 1024)
-    models = [colmap.map_globally(keyframes, lens), colmap.map_incrementally(keyframes, lens)]
+    models = [map_globally(keyframes, lens), map_incrementally(keyframes, lens)]
     assert all(m is not None and len(m.poses) == len(keyframes.frames) for m in models)
     poses = [np.array([m.poses[int(f)] for f in keyframes.frames]) for m in models]
     assert aligned_error(*poses) < 0.05
@@ -238,7 +239,7 @@ def test_lens_projects_as_colmap_does(model):
     pycolmap = pytest.importorskip("pycolmap")
     camera = pycolmap.Camera(model=model, width=1280, height=720, params=COLMAP_CAMERAS[model])
     points = np.random.default_rng(0).uniform((-0.7, -0.4, 0.9), (0.7, 0.4, 2.0), (50, 3))
-    lens = colmap.lens_from_colmap(model, COLMAP_CAMERAS[model])
+    lens = lens_from_colmap(model, COLMAP_CAMERAS[model])
     assert np.allclose(lens.project(points), camera.img_from_cam(points) - 0.5, atol=1e-6)
 
 
@@ -285,5 +286,6 @@ def test_rejects_models_that_do_not_fit(tmp_path):
 
 
 def test_pycolmap_is_imported_late():
-    code = "import sys; import rssc.start.reconstruction; sys.exit('pycolmap' in sys.modules)"
+    modules = "rssc.footage.footage, rssc.start.start, rssc.start.reconstruction, rssc.start.colmap_mapping"
+    code = f"import sys; import {modules}; sys.exit('pycolmap' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,5 +1,6 @@
 """Footage: time stamps, notes and errors that help."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from rssc.errors import InputError
+from rssc.footage.constants import FOOTAGE
 from rssc.footage.footage import choose_stretches, read_footage
-from rssc.footage.frame_times import MIN_FRAMES
+from rssc.footage.frame_times import usual_interval
 from rssc.footage.stretches import _best_stretches
 
 SIZE = (160, 120)
@@ -110,7 +112,7 @@ def test_long_videos_are_cut_to_the_stretch_that_moves(tmp_path, monkeypatch):
         image[60:] = cv2.getRectSubPix(near, SIZE, (90 + 3 * shift, 90.0))[60:]
         noise = np.random.default_rng(i).integers(-3, 4, image.shape)
         images.append(np.clip(image.astype(int) + noise, 0, 255).astype(np.uint8))
-    monkeypatch.setattr("rssc.footage.footage.MAX_FRAMES", 60)
+    monkeypatch.setattr("rssc.footage.footage.FOOTAGE", replace(FOOTAGE, max_frames=60))
     ranges, notes = choose_stretches(write_video(tmp_path / "a.mp4", images, list(range(120))), length=30)
     (begin, end), *others = ranges
     assert end - begin == 30 and not others
@@ -144,7 +146,7 @@ def test_names_of_images_are_time_stamps(tmp_path, names, interval):
 
 def test_counted_images_need_a_frame_rate_and_sort_naturally(tmp_path):
     folder = write_images(tmp_path / "images", [f"frame{i}.png" for i in (*range(5, 12), 13, 14)])
-    with pytest.raises(InputError, match="--fps"):
+    with pytest.raises(InputError, match=r"frame rate.*\(fps\)"):
         read_footage(folder)
     footage = read_footage(folder, fps=10)
     assert footage.names[0] == "frame5.png" and footage.names[-1] == "frame14.png"
@@ -171,7 +173,7 @@ def test_bad_sources_raise_clear_errors(tmp_path):
         (tmp_path / "notes.txt", {}, "unknown extension '.txt'"),
         (tmp_path / "cut.mp4", {}, "damaged or incomplete"),
         (tmp_path / "empty", {}, "no images"),
-        (one, {}, f"1 frame; expected at least {MIN_FRAMES}"),
+        (one, {}, f"1 frame; expected at least {FOOTAGE.min_frames}"),
         (mixed, {"fps": 30}, "50x50"),
         (video, {"frames": (2, 5)}, "3 frames"),
         (video, {"fps": 0.0}, "fps is 0"),
@@ -182,7 +184,7 @@ def test_bad_sources_raise_clear_errors(tmp_path):
 
 def test_a_stream_without_a_container_needs_a_rate(tmp_path):
     path = write_video(tmp_path / "a.h264", panning_images(12), list(range(12)))
-    with pytest.raises(InputError, match="--fps"):
+    with pytest.raises(InputError, match=r"frame rate.*\(fps\)"):
         read_footage(path)
     np.testing.assert_allclose(read_footage(path, fps=50).times_s, np.arange(12) / 50)
 
@@ -192,6 +194,20 @@ def test_rounded_stamps_keep_the_interval_and_long_gaps(tmp_path):
     footage = read_footage(write_video(tmp_path / "a.mkv", panning_images(40), stamps, rate=60))
     assert footage.frame_interval_s == pytest.approx(1 / 60, rel=1e-3)
     np.testing.assert_allclose(footage.frame_times, stamps, atol=0.03)
+
+
+@pytest.mark.parametrize(("short", "long"), [(0.010, 0.040), (0.033, 0.100), (1 / 30, 0.100)])
+@pytest.mark.parametrize("count", [12, 13])
+@pytest.mark.parametrize("short_first", [True, False])
+def test_alternating_intervals_have_the_shorter_one_as_the_usual(tmp_path, short, long, short_first, count):
+    intervals = np.tile([short, long] if short_first else [long, short], 7)[:count]
+    times = np.concatenate([[0.0], np.cumsum(intervals)])
+    assert usual_interval(times) == pytest.approx(short)
+    names = [f"{1700000000 + time:.6f}.png" for time in times]
+    footage = read_footage(write_images(tmp_path / "images", names))
+    assert footage.frame_interval_s == pytest.approx(short, rel=1e-3)
+    np.testing.assert_allclose(footage.frame_times, times / short, rtol=1e-3)
+    assert any("missing frames" in note for note in footage.notes)
 
 
 def test_times_begin_with_the_first_frame(tmp_path):
@@ -205,7 +221,7 @@ def test_names_that_mislead(tmp_path):
     (folder / "._0.1.png").write_bytes(b"no picture")
     assert [Path(name).stem for name in read_footage(folder).names] == decimals
     counters = write_images(tmp_path / "counters", [f"{10 * i:012d}.png" for i in range(1, 13)])
-    with pytest.raises(InputError, match="--fps"):
+    with pytest.raises(InputError, match=r"frame rate.*\(fps\)"):
         read_footage(counters)
 
 

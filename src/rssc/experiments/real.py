@@ -16,10 +16,11 @@ import numpy as np
 
 from rssc.datasets.sequence import Sequence as Recording
 from rssc.errors import InputError, NotCalibratableError, RsscError
+from rssc.experiments.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
-from rssc.footage.footage import STRETCH_FRAMES, Footage, choose_stretches, read_footage
+from rssc.footage.footage import Footage, choose_stretches, read_footage
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
@@ -30,7 +31,6 @@ from rssc.pipeline.result import answer
 from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages
-from rssc.start.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
@@ -95,12 +95,12 @@ class _Work:
         self._progress = progress
         ranges, _ = choose_stretches(
             recording.source, fps=recording.fps, frames=recording.frames, most=1,
-            length=recording.window or STRETCH_FRAMES,
+            length=recording.window,
         )  # fmt: skip
         self._frames = ranges[0]
         self._footage = read_footage(
             recording.source, fps=recording.fps, frames=self._frames,
-            progress=lambda done, total: progress("reading", done / total),
+            report=lambda share: progress("reading", share),
         )  # fmt: skip
         truth = recording.truth
         if (truth.width, truth.height) != (self._footage.width, self._footage.height):
@@ -139,7 +139,7 @@ class _Work:
         with TemporaryDirectory(prefix="rssc-") as folder:
             names = _write_images(footage, Path(folder))
             found: ColmapResult = run_colmap(Path(folder), names, camera_model=model, refine_principal_point=True,
-                               progress=lambda share: self._progress(COLMAP, share))  # fmt: skip
+                               report=lambda share: self._progress(COLMAP, share))  # fmt: skip
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])
         reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"

@@ -5,40 +5,32 @@ a dropped frame leaves a gap, a repeated frame is removed.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.footage.frame_times import MIN_FRAMES, usual_interval
+from rssc.footage.constants import FOOTAGE
+from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
+from rssc.footage.source import FrameSource
 from rssc.footage.stretches import informative_stretches
-from rssc.footage.video import VIDEO_SUFFIXES, Video
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.runtime.progress import Report, unreported
 
-GreyImages = NDArray[np.uint8]
-Progress = Callable[[int, int], None]
-
-MAX_FRAMES = 120
-"""A source of up to so many frames is used as a whole, a longer one in stretches."""
-STRETCH_FRAMES = 80
-MAX_STRETCHES = 4
 _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
-# A frame that differs from the one before by less than this share of the usual difference repeats it.
-_REPEAT_SHARE = 0.03
 
 
 @dataclass(frozen=True)
 class Footage:
     """Grey frames and their times."""
 
-    images: GreyImages
+    images: Image
     """(n, height, width) grey values, rows as the sensor read them."""
     times_s: FloatArray
     """(n,) time of each frame in seconds, increasing."""
@@ -46,7 +38,7 @@ class Footage:
     """(n,) index of each frame in the source."""
     names: tuple[str, ...]
     """Name of each frame: the file name, or `frame_000123` for a video."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """What was done to the source, in plain sentences."""
 
     @property
@@ -73,24 +65,12 @@ class Footage:
         return len(self.images)
 
 
-class _Source(Protocol):
-    """Where frames come from; both kinds list their frames before they decode any."""
-
-    names: tuple[str, ...]
-    times_s: FloatArray
-    notes: list[str]
-
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yields (index, grey or RGB image) for increasing indices; a frame that cannot be decoded is left out."""
-        ...
-
-
 def read_footage(
     source: Path | str,
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
-    progress: Progress | None = None,
+    report: Report = unreported,
 ) -> Footage:
     """Reads a video file or a folder of images.
 
@@ -99,38 +79,41 @@ def read_footage(
         fps: Frames per second; replaces the source's own times (gaps stay). Folders whose file names are not
             time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
-        progress: Called with the number of frames done and the total.
+        report: Called with the share of the frames that are read.
 
     Raises:
         InputError: The source is missing, unreadable, too short or not footage.
     """
     path = Path(source)
-    if fps is not None and not 0.1 <= fps <= 10000:
-        raise InputError(f"fps is {fps}; expected frames per second between 0.1 and 10000.")
+    if fps is not None and not FOOTAGE.min_fps <= fps <= FOOTAGE.max_fps:
+        raise InputError(
+            f"fps is {fps}; expected frames per second between {FOOTAGE.min_fps:g} and {FOOTAGE.max_fps:g}."
+        )
     listed = _open(path, fps)
     count = len(listed.names)
     _check_count(path, count, "has")
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
-    if frames is not None and end - begin < MIN_FRAMES:
+    if frames is not None and end - begin < FOOTAGE.min_frames:
         raise InputError(
-            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least {MIN_FRAMES} "
-            f"out of 0:{count}."
+            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least "
+            f"{FOOTAGE.min_frames} out of 0:{count}."
         )
     notes = listed.notes
-    images, numbers = _read_all(listed, begin, end, path, progress)
+    images, numbers = _read_all(listed, begin, end, path, report)
     kept = _distinct(images)
-    # Where nearly all frames are the same the camera stands still, which is told later.
-    if MIN_FRAMES <= np.count_nonzero(kept) < len(kept):
+    # Where nearly all frames are the same the camera stands still, which is reported later.
+    if FOOTAGE.min_frames <= np.count_nonzero(kept) < len(kept):
         notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
     times = listed.times_s[numbers] - listed.times_s[0]
-    gaps = np.diff(times) / usual_interval(times)
-    if np.any(gaps > 1.5):
-        notes.append(f"{int(np.sum(np.round(gaps[gaps > 1.5]) - 1))} missing frames leave gaps in the time stamps.")
-    elif np.ptp(gaps) > 0.02:
+    gaps: FloatArray = np.diff(times) / usual_interval(times)
+    if np.any(gaps > FOOTAGE.gap):
+        missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
+        notes.append(f"{missing} missing frames leave gaps in the time stamps.")
+    elif np.ptp(gaps) > FOOTAGE.rate_variation:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
-    return Footage(images, times, numbers, tuple(listed.names[i] for i in numbers), tuple(notes))
+    return Footage(images, times, numbers, tuple(listed.names[i] for i in map(int, numbers)), tuple(notes))
 
 
 def choose_stretches(
@@ -138,44 +121,48 @@ def choose_stretches(
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
-    most: int = MAX_STRETCHES,
-    length: int = STRETCH_FRAMES,
-    progress: Progress | None = None,
+    most: int | None = None,
+    length: int | None = None,
+    report: Report = unreported,
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
-    """Which frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
+    """The frames of a source to calibrate from: all of a short one, the most informative stretches of a long one.
 
     Returns the first and one past the last frame of each stretch, and notes that say which were chosen.
 
     Args:
         source: As in `read_footage`.
         fps: As in `read_footage`.
-        frames: First and one past the last frame, where the user knows better.
-        most: Number of stretches of a long source.
-        length: Frames of each of them.
-        progress: Called with the number of probes done and the total.
+        frames: First and one past the last frame, where the user has chosen them.
+        most: Number of stretches of a long source at most; `max_stretches` where not given.
+        length: Frames of each of them; `stretch_frames` where not given.
+        report: Called with the share of the recording that is probed.
     """
     listed = _open(Path(source), fps)
     count = len(listed.names)
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
         return [(begin, end)], ()
-    if count <= MAX_FRAMES:
+    if count <= FOOTAGE.max_frames:
         return [(0, count)], ()
-    chosen = informative_stretches(listed.read, count, length, most, progress)
+    most, length = most or FOOTAGE.max_stretches, length or FOOTAGE.stretch_frames
+    chosen = informative_stretches(listed.read, count, length, most, report)
     ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
     return chosen, (
         f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
-        "least blur; choose others with --frames.",
+        "least blur; other frames can be chosen.",
     )
 
 
-def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, to look at."""
-    # Times do not matter here, so that any rate will do for a folder without time stamps.
+def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, Image]]:
+    """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, for display."""
+    # Times do not matter here, so any rate will do for a folder without time stamps.
     yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
 
 
-def _open(path: Path, fps: float | None) -> _Source:
+def _open(path: Path, fps: float | None) -> FrameSource:
+    # Imported here, because FFmpeg is slow to load and this module is imported for the type `Footage`.
+    from rssc.footage.video import VIDEO_SUFFIXES, Video
+
     suffix = path.suffix.lower()
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
@@ -192,18 +179,16 @@ def _open(path: Path, fps: float | None) -> _Source:
 
 
 def _check_count(path: Path, count: int, verb: str) -> None:
-    if count < MIN_FRAMES:
+    if count < FOOTAGE.min_frames:
         raise InputError(
-            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {MIN_FRAMES}. "
+            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {FOOTAGE.min_frames}. "
             "Record a few seconds of video while moving the camera."
         )
 
 
-def _read_all(
-    source: _Source, begin: int, end: int, path: Path, progress: Progress | None
-) -> tuple[GreyImages, IntArray]:
+def _read_all(source: FrameSource, begin: int, end: int, path: Path, report: Report) -> tuple[Image, IntArray]:
     """The decodable frames of a range and their indices."""
-    images: GreyImages | None = None
+    images: Image | None = None
     numbers: list[int] = []
     for index, image in source.read(np.arange(begin, end)):
         if images is None:
@@ -217,8 +202,7 @@ def _read_all(
             )
         images[len(numbers)] = image
         numbers.append(index)
-        if progress is not None:
-            progress(len(numbers), end - begin)
+        report(len(numbers) / (end - begin))
     if images is None:
         raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
     if len(numbers) < end - begin:
@@ -227,17 +211,24 @@ def _read_all(
 
 
 def _check_memory(path: Path, size: int) -> None:
-    if hasattr(os, "sysconf") and size > 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+    if not hasattr(os, "sysconf"):
+        return
+    if size > FOOTAGE.memory_share * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise InputError(
-            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer with "
-            "--frames A:B."
+            f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer frames."
         )
 
 
-def _distinct(images: GreyImages) -> NDArray[np.bool_]:
+def _distinct(images: Image) -> NDArray[np.bool_]:
     """(n,) mask of frames that are not a repetition of the one before."""
-    difference = np.array([np.mean(cv2.absdiff(a[::3, ::3], b[::3, ::3])) for a, b in pairwise(images)])
-    # An encoder may store a repetition with small changes; the upper quartile is a difference that is real even
-    # where two of three frames are repetitions.
-    limit = _REPEAT_SHARE * np.percentile(difference, 75) if len(difference) else 0.0
+    difference = np.array([_mean_difference(a, b) for a, b in pairwise(images)])
+    if len(difference) == 0:
+        return np.ones(len(images), dtype=bool)
+    # An encoder may store a repeated frame with small changes.
+    limit = FOOTAGE.repeat_share * np.percentile(difference, FOOTAGE.usual_difference_percentile)
     return np.concatenate([[True], difference > limit])
+
+
+def _mean_difference(first: Image, second: Image) -> float:
+    """Mean absolute difference of two images on every third pixel of every third row."""
+    return float(np.mean(cv2.absdiff(first[::3, ::3], second[::3, ::3])))

@@ -1,17 +1,20 @@
-"""Times of frames: on the grid that they were taken on, or at a given rate."""
+"""Times of frames: their usual interval, on the grid that they were taken on, or at a given rate."""
 
 import numpy as np
 
 from rssc.model.arrays import FloatArray
 
-MIN_FRAMES = 8
-"""Fewer are no footage."""
-
 
 def usual_interval(times: FloatArray) -> float:
-    """Mean time between frames where none is missing: of times in whole milliseconds, more exact than the median."""
+    """Mean time between frames where none is missing: of times in whole milliseconds, more exact than the median.
+
+    No frame is missing in an interval of less than one and a half usual ones. Where two intervals alternate, the
+    shorter one is usual, and frames are missing in the longer one.
+    """
     intervals = np.diff(times)
-    return float(intervals[np.abs(intervals / np.median(intervals) - 1) < 0.5].mean())
+    # Half a step below the median: the median of two alternating intervals is neither, or depends on which is first.
+    middle = np.sort(intervals)[max(0, (len(intervals) - 2) // 2)]
+    return float(intervals[np.abs(intervals / middle - 1) < 0.5].mean())
 
 
 def on_grid(times: FloatArray, tolerance: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""A folder of images as a source of frames, with times where the file names tell them."""
+"""A folder of images as a source of frames, with times where the file names are time stamps."""
 
 import re
 from collections.abc import Iterator
@@ -6,24 +6,22 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.footage.frame_times import MIN_FRAMES, at_rate
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.footage.constants import FOOTAGE
+from rssc.footage.frame_times import at_rate
+from rssc.model.arrays import FloatArray, Image, IntArray
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
 _EPOCH_UNITS = ((18, 1e-9), (15, 1e-6), (12, 1e-3))
-# Intervals that a camera can have; numbers in file names that give others are not times.
-_PLAUSIBLE_INTERVAL_S = (1e-3, 2.0)
 
 
 class ImageFolder:
     """A folder of images in natural order of their names."""
 
     def __init__(self, path: Path, fps: float | None) -> None:
-        # Names that begin with a dot are no pictures but what some systems keep beside them.
+        # Files whose names begin with a dot are not images but metadata that some systems keep beside them.
         images = [f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and not f.name.startswith(".")]
         self._files = sorted(images, key=_natural_key)
         decimals = [_decimal(f) for f in images]
@@ -43,10 +41,10 @@ class ImageFolder:
             self.times_s = np.arange(len(self._files)) / fps if own is None else at_rate(own, fps)
         elif stamps is not None:
             self.times_s = stamps
-        elif len(self._files) >= MIN_FRAMES:
+        elif len(self._files) >= FOOTAGE.min_frames:
             raise InputError(
-                f"the file names in {path.name} ({self.names[0]}, ...) are not time stamps; pass --fps with the "
-                "frame rate of the camera."
+                f"the file names in {path.name} ({self.names[0]}, ...) are not time stamps; give the frame rate of the "
+                "camera (fps)."
             )
         else:
             self.times_s = np.arange(len(self._files), dtype=np.float64)
@@ -55,12 +53,14 @@ class ImageFolder:
         if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
             self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
 
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
+        """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
-        for index in indices:
+        for index in map(int, indices):
             image = cv2.imread(str(self._files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
-                yield int(index), np.asarray(image[..., ::-1] if colour else image, np.uint8)
+                values: Image = np.asarray(image, np.uint8)
+                yield index, values[..., ::-1] if colour else values
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:
@@ -68,7 +68,7 @@ def _natural_key(file: Path) -> list[tuple[int, int, str]]:
 
 
 def _decimal(file: Path) -> tuple[str, float] | None:
-    """What is before the last number of a name, and the number; None where it has no decimals."""
+    """The text before the last number of a name, and the number; None where it has no decimals."""
     found = re.fullmatch(r"(.*?)(\d+\.\d+)\D*", file.stem)
     return (found[1], float(found[2])) if found else None
 
@@ -89,8 +89,7 @@ def _times_in_names(stems: list[str]) -> FloatArray | None:
         first = int(texts[0])
         times = np.array([int(text) - first for text in texts]) * unit
     intervals = np.diff(times)
-    shortest, longest = _PLAUSIBLE_INTERVAL_S
-    plausible = np.all(intervals > 0) and shortest <= np.median(intervals) <= longest
+    plausible = np.all(intervals > 0) and FOOTAGE.min_interval_s <= np.median(intervals) <= FOOTAGE.max_interval_s
     return times - times[0] if plausible else None
 
 

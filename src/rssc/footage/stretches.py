@@ -1,34 +1,68 @@
-"""Which part of a long recording tells most about the camera.
+"""Chooses the stretches of a long recording that constrain the camera best.
 
-A few short probes are decoded all over the recording. Each is rated by what the solve feeds on: the image moves
-(the readout shows only then), points move differently from one another (parallax), and frames are sharp enough to
-track. The stretches with the best mean ratings win.
+A few short probes are decoded all over the recording. Each is rated by what the solve needs: the image moves (without
+motion the readout is unobservable), points move differently from one another (parallax), and frames are sharp enough to
+track. The stretches with the best mean ratings are chosen.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.runtime.constants import Constants
+from rssc.runtime.progress import Report, unreported
 
-Reader = Callable[[IntArray], Iterator[tuple[int, NDArray[np.uint8]]]]
+Reader = Callable[[IntArray], Iterator[tuple[int, Image]]]
 
-_PROBES_PER_STRETCH = 4
-_MOST_PROBES = 48
-_PROBE_WIDTH = 320
-# Frames of a probe after its first: the next one shows image motion, the last one parallax.
-_PROBE_STEPS = np.array([0, 1, 8])
-# Motion and parallax at which a probe gets half of the marks, in image widths.
-_HALF_MOTION = 0.004
-_HALF_PARALLAX = 0.004
-# A stretch must promise this share of the best.
-_WORTH = 0.5
+
+@dataclass(frozen=True)
+class StretchConstants(Constants):
+    """Tuned numbers of the choice of stretches, chosen by hand."""
+
+    probes_per_stretch: int = 4
+    """Probes over the length of a stretch."""
+    max_probes: int = 48
+    """Probes of a recording at most: bounds the time that is spent on seeking and decoding."""
+    width_px: int = 320
+    """Width to which probes are reduced: fast, and motion of a few pixels still shows."""
+    second_step: int = 1
+    """Frames from the first to the second of a probe, which shows image motion ..."""
+    last_step: int = 8
+    """... and to the last, which shows parallax."""
+    corners: int = 200
+    """Corners to follow at most."""
+    corner_quality: float = 0.01
+    """Least response of a corner over that of the best."""
+    corner_distance_px: float = 8.0
+    """Least distance between corners."""
+    min_corners: int = 12
+    """A probe with fewer corners that can be followed rates zero."""
+    window_px: int = 11
+    """Side of the window of Lucas-Kanade."""
+    levels: int = 3
+    """Levels of its pyramid."""
+    homography_error_px: float = 1.0
+    """Largest error of the inliers of the homography, against which parallax is measured."""
+    parallax_percentile: float = 75.0
+    """Of the distances to the homography: a dominant plane hides no parallax ..."""
+    max_parallax: float = 0.03
+    """... and this limit, in image widths, keeps lost points from faking it."""
+    half_motion: float = 0.004
+    """Motion from frame to frame at which a probe gets half of the full rating, in image widths."""
+    half_parallax: float = 0.004
+    """The same for parallax."""
+    min_share: float = 0.5
+    """A stretch is used if its rating is at least this share of the best."""
+
+
+STRETCHES = StretchConstants()
 
 
 def informative_stretches(
-    read: Reader, count: int, length: int, most: int, progress: Callable[[int, int], None] | None = None
+    read: Reader, count: int, length: int, most: int, report: Report = unreported
 ) -> list[tuple[int, int]]:
     """First and one past the last frame of the best stretches of `length` frames that do not overlap, in order.
 
@@ -36,23 +70,24 @@ def informative_stretches(
         read: Yields the frames of given indices.
         count: Frames of the recording.
         length: Of a stretch.
-        most: How many stretches at most; those that promise little beside the best are left out.
-        progress: Called with the number of probes done and the total.
+        most: How many stretches at most; those that are rated much lower than the best are left out.
+        report: Called with the share of the probes that are done.
     """
-    spacing = max(length // _PROBES_PER_STRETCH, -(-count // _MOST_PROBES), _PROBE_STEPS[-1] + 1)
-    starts = np.arange(0, count - _PROBE_STEPS[-1], spacing)
+    steps = (0, STRETCHES.second_step, STRETCHES.last_step)
+    spacing = max(length // STRETCHES.probes_per_stretch, -(-count // STRETCHES.max_probes), steps[-1] + 1)
+    starts: IntArray = np.arange(0, count - steps[-1], spacing, dtype=np.int64)
     ratings, sharpness = np.zeros(len(starts)), np.zeros(len(starts))
-    frames: dict[int, NDArray[np.uint8]] = {}
-    for index, image in read((starts[:, None] + _PROBE_STEPS).ravel()):
-        height = max(16, round(image.shape[0] * _PROBE_WIDTH / image.shape[1]))
-        frames[index] = np.asarray(cv2.resize(image, (_PROBE_WIDTH, height), interpolation=cv2.INTER_AREA), np.uint8)
+    frames: dict[int, Image] = {}
+    for index, image in read((starts[:, None] + np.array(steps)).ravel()):
+        size = (STRETCHES.width_px, max(16, round(image.shape[0] * STRETCHES.width_px / image.shape[1])))
+        frames[index] = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
         probe, step = divmod(index, spacing)
-        if step == _PROBE_STEPS[-1]:
-            parts = [frames.pop(int(index - step + s), None) for s in _PROBE_STEPS]
-            if all(part is not None for part in parts):
-                ratings[probe], sharpness[probe] = _rate(*parts)  # type: ignore[arg-type]
-            if progress is not None:
-                progress(probe + 1, len(starts))
+        if step == steps[-1]:
+            wanted = [index - step + s for s in steps]
+            images = [frames.pop(i) for i in wanted if i in frames]
+            if len(images) == len(wanted):
+                ratings[probe], sharpness[probe] = _rate(*images)
+            report((probe + 1) / len(starts))
     usual = np.median(sharpness[sharpness > 0]) if np.any(sharpness > 0) else 1.0
     ratings *= np.minimum(1.0, sharpness / usual)
     return _best_stretches(starts, ratings, count, length, most)
@@ -60,12 +95,12 @@ def informative_stretches(
 
 def _best_stretches(starts: IntArray, ratings: FloatArray, count: int, length: int, most: int) -> list[tuple[int, int]]:
     candidates = np.minimum(starts, count - length)
-    inside = (starts >= candidates[:, None]) & (starts <= candidates[:, None] + length - _PROBE_STEPS[-1])
+    inside = (starts >= candidates[:, None]) & (starts <= candidates[:, None] + length - STRETCHES.last_step)
     means = (inside @ ratings) / np.maximum(1, inside.sum(1))
     chosen: list[int] = []
     for i in np.argsort(-means, kind="stable"):
         begin = int(candidates[i])
-        if chosen and means[i] < _WORTH * means[int(np.argmax(means))]:
+        if chosen and means[i] < STRETCHES.min_share * means[int(np.argmax(means))]:
             break
         if all(abs(begin - other) >= length for other in chosen):
             chosen.append(begin)
@@ -74,26 +109,31 @@ def _best_stretches(starts: IntArray, ratings: FloatArray, count: int, length: i
     return [(begin, begin + length) for begin in sorted(chosen)]
 
 
-def _rate(first: NDArray[np.uint8], second: NDArray[np.uint8], last: NDArray[np.uint8]) -> tuple[float, float]:
+def _rate(first: Image, second: Image, last: Image) -> tuple[float, float]:
     """Rating of motion and parallax from 0 to 1, and sharpness in arbitrary units."""
     if not first.shape == second.shape == last.shape:
-        return 0.0, 0.0  # of two cameras, which is told when they are read
-    points = cv2.goodFeaturesToTrack(first, 200, 0.01, 8)
-    if points is None or len(points) < 12:
+        return 0.0, 0.0  # of two cameras, which is an error when all frames are read
+    points = cv2.goodFeaturesToTrack(
+        first, STRETCHES.corners, STRETCHES.corner_quality, STRETCHES.corner_distance_px
+    )  # fmt: skip
+    if points is None or len(points) < STRETCHES.min_corners:  # pyright: ignore[reportUnnecessaryComparison]
         return 0.0, 0.0
-    near, near_found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, points.copy(), winSize=(11, 11), maxLevel=3)
-    far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, near.copy(), winSize=(11, 11), maxLevel=3)
+    window, levels = (STRETCHES.window_px, STRETCHES.window_px), STRETCHES.levels
+    near, near_found, _ = cv2.calcOpticalFlowPyrLK(
+        first, second, points, points.copy(), winSize=window, maxLevel=levels
+    )  # fmt: skip
+    far, far_found, _ = cv2.calcOpticalFlowPyrLK(second, last, near, near.copy(), winSize=window, maxLevel=levels)
     found = (near_found.ravel() > 0) & (far_found.ravel() > 0)
-    if np.count_nonzero(found) < 12:
+    if np.count_nonzero(found) < STRETCHES.min_corners:
         return 0.0, 0.0
     start, near, far = points.reshape(-1, 2)[found], near.reshape(-1, 2)[found], far.reshape(-1, 2)[found]
-    motion = float(np.median(np.linalg.norm(near - start, axis=1))) / _PROBE_WIDTH
-    homography, _ = cv2.findHomography(start, far, cv2.RANSAC, 1.0)
+    motion = float(np.median(np.linalg.norm(near - start, axis=1))) / STRETCHES.width_px
+    homography, _ = cv2.findHomography(start, far, cv2.RANSAC, STRETCHES.homography_error_px)
     parallax = 0.0
-    if homography is not None:
+    if homography is not None:  # pyright: ignore[reportUnnecessaryComparison]
         moved = cv2.perspectiveTransform(start[:, None], homography)[:, 0]
-        # The upper quartile, capped, so that neither a dominant plane hides parallax nor a lost point fakes it.
-        parallax = min(float(np.percentile(np.linalg.norm(far - moved, axis=1), 75)) / _PROBE_WIDTH, 0.03)
-    rating = motion / (motion + _HALF_MOTION) * parallax / (parallax + _HALF_PARALLAX)
+        distance = np.percentile(np.linalg.norm(far - moved, axis=1), STRETCHES.parallax_percentile)
+        parallax = min(float(distance) / STRETCHES.width_px, STRETCHES.max_parallax)
+    rating = motion / (motion + STRETCHES.half_motion) * parallax / (parallax + STRETCHES.half_parallax)
     contrast = float(np.std(first)) + 1.0
     return rating * len(start) / len(points), float(np.std(cv2.Laplacian(first, cv2.CV_32F))) / contrast

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import av
 import numpy as np
+from av.container import InputContainer
 from av.error import FFmpegError
-from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
-from rssc.model.arrays import IntArray
+from rssc.model.arrays import Image, IntArray
 
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
     | {".insv", ".lrv", ".360", ".mjpeg", ".mjpg", ".h264", ".264", ".h265", ".265", ".hevc", ".ogv", ".mxf"}
 )
+_TICKS_OFF_GRID = 1.01
+"""How far a time rounded to whole ticks may lie from its grid, in ticks: one, and a little for rounding."""
 _RAW_FORMATS = ("h264", "hevc", "mjpeg", "m4v", "obu", "ivf")
 
 
@@ -26,14 +27,15 @@ class Video:
     def __init__(self, path: Path, fps: float | None) -> None:
         self._path = path
         self.notes: list[str] = []
-        stamps, keys = [], []
+        stamps: list[int | None] = []
+        keys: list[bool] = []
         try:
             with _container(path) as container:
                 if not container.streams.video:
                     raise InputError(f"{path.name} has no video stream; expected a video.")
                 stream = container.streams.video[0]
                 tick = float(stream.time_base or 0)
-                # Of a stream without a container FFmpeg says 25 frames per second, whatever it was.
+                # For a stream without a container FFmpeg reports 25 frames per second, whatever it was.
                 counted = container.format.name in _RAW_FORMATS
                 for packet in container.demux(stream):
                     if packet.size and not packet.is_discard:
@@ -46,15 +48,16 @@ class Video:
             ) from error
         # Raw streams have no time stamps: their frames are counted from the start.
         counted = counted or None in stamps or not tick
-        self._stamps = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        self._stamps: IntArray | None = None if counted else np.unique(np.array(stamps, dtype=np.int64))
+        self._key_stamps: IntArray = np.empty(0, np.int64)
         if self._stamps is None:
             if fps is None:
-                raise InputError(f"{path.name} has no time stamps; pass --fps with its frame rate.")
+                raise InputError(f"{path.name} has no time stamps; give its frame rate (fps).")
             self.times_s = np.arange(len(stamps)) / fps
         elif len(self._stamps) > 1:
             self._key_stamps = np.unique(np.array(stamps, dtype=np.int64)[np.array(keys, dtype=bool)])
             times = self._stamps.astype(np.float64) * tick
-            self.times_s = at_rate(times, fps) if fps else on_grid(times, 1.01 * tick)
+            self.times_s = at_rate(times, fps) if fps else on_grid(times, _TICKS_OFF_GRID * tick)
         else:
             self.times_s = np.zeros(len(self._stamps))
         self.names = tuple(f"frame_{i:06d}" for i in range(len(self.times_s)))
@@ -68,12 +71,13 @@ class Video:
                 )
             if frame.interlaced_frame:
                 self.notes.append(
-                    "the video says that it is interlaced: if odd and even rows show different moments, record in a "
+                    "the video is marked as interlaced: if odd and even rows show different moments, record in a "
                     "progressive mode (p, not i) instead."
                 )
             break
 
-    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
+        """Yields (index, grey or RGB image), see `FrameSource`."""
         position = 0
         while position < len(indices):
             run_end = position + 1
@@ -93,8 +97,9 @@ class Video:
         """Whether a key frame lies between two frames, so that decoding may skip some."""
         if self._stamps is None or there - here < 2:
             return False
-        after = np.searchsorted(self._key_stamps, self._stamps[here], side="right")
-        return after < len(self._key_stamps) and self._key_stamps[after] <= self._stamps[there]
+        begin, end = int(self._stamps[here]), int(self._stamps[there])
+        after = int(np.searchsorted(self._key_stamps, begin, side="right"))
+        return after < len(self._key_stamps) and int(self._key_stamps[after]) <= end
 
     def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
@@ -124,6 +129,6 @@ class Video:
                         yield index, frame
 
 
-def _container(path: Path) -> Any:
-    # Absolute: FFmpeg takes what is before the colon of `12:30:05.mp4` for a protocol.
+def _container(path: Path) -> InputContainer:
+    # Absolute, because FFmpeg would take the `12` of `12:30:05.mp4` for a protocol.
     return av.open(str(path.absolute()))

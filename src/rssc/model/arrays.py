@@ -7,6 +7,8 @@ from rssc.errors import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Image = NDArray[np.uint8]
+"""(height, width) grey or (height, width, 3) RGB values, or a stack of such images."""
 
 
 def float_array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

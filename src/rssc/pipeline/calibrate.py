@@ -51,15 +51,13 @@ def calibrate(
         chosen: list[tuple[Path, tuple[int, int]]] = []
         notes: tuple[str, ...] = ()
         for path in sources:
-            ranges, told = choose_stretches(
-                path, fps=settings.fps, frames=settings.frames, progress=lambda a, b: report(a / b)
-            )
+            ranges, told = choose_stretches(path, fps=settings.fps, frames=settings.frames, report=report)
             chosen += [(path, frames) for frames in ranges]
             notes += told
         footage = None
         if len(chosen) == 1:
             path, frames = chosen[0]
-            footage = read_footage(path, fps=settings.fps, frames=frames, progress=lambda a, b: report(a / b))
+            footage = read_footage(path, fps=settings.fps, frames=frames, report=report)
     try:
         if footage is not None:
             solutions = [solve_stretch(footage, sources[0], settings, stage)]

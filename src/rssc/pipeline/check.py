@@ -61,7 +61,7 @@ def check(
 
     stage = Stages(progress)
     with stage("reading") as report:
-        ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, progress=lambda a, b: report(a / b))
+        ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, report=report)
         begin, end = ranges[0]
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK_FRAMES // 2), min(end, middle + CHECK_FRAMES // 2))
@@ -71,7 +71,7 @@ def check(
         footage = _halved(footage)
     try:
         with stage("tracking") as report:
-            tracks = track(footage.images, progress=lambda a, b: report(a / b))
+            tracks = track(footage.images, report=report)
         solved, turned = _rough_solve(tracks, footage, stage)
         covariance = shared_error_covariance(solved)
     except NotCalibratableError as error:

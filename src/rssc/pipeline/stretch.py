@@ -15,7 +15,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.inference.estimate import Estimate, estimate, start_scene
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Shutter
-from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.lens import LENS_MODELS, Family, Lens
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.tracks import Tracks
@@ -24,6 +24,7 @@ from rssc.runtime.progress import Stages
 from rssc.solver.methods import METHODS
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
+from rssc.start.start import Axis
 from rssc.tracking.prediction import predict_observations, surface_slopes
 
 _TRACK_FRAMES = 100
@@ -104,7 +105,7 @@ def refine_stretch(footage: Any, source: Path, options: CalibrateOptions, stage:
 
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        tracks = track(footage.images, progress=lambda done, all_: report(done / all_)).cut(_TRACK_FRAMES)
+        tracks = track(footage.images, report=report).cut(_TRACK_FRAMES)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
     for start, scene, fixed in starts(tracks, footage, sensor, options, stage):
@@ -130,7 +131,7 @@ def starts(
     Raises:
         NotCalibratableError: There is none.
     """
-    from rssc.start.reconstruction import MIN_PARALLAX_DEG, read_colmap_model, reconstruct
+    from rssc.start.reconstruction import RECONSTRUCTION, read_colmap_model, reconstruct
     from rssc.start.turning import start_from_rotation
 
     times = footage.frame_times
@@ -151,13 +152,12 @@ def starts(
     try:
         with stage("reconstructing") as report:
             moving = reconstruct(
-                tracks, *size, lens=family, fractions=fractions, frame_times=times,
-                progress=lambda _, share: report(share),
+                tracks, *size, lens=family, fractions=fractions, frame_times=times, report=report
             )  # fmt: skip
     except NotCalibratableError as error:
         failure = error
     # Without parallax a moving camera explains a turning one, too, by a path that follows the noise.
-    clear = moving is not None and moving.parallax_deg >= MIN_PARALLAX_DEG
+    clear = moving is not None and moving.parallax_deg >= RECONSTRUCTION.min_parallax_deg
     if clear:
         yield moving, scene_of(moving), ()
     try:
@@ -204,11 +204,11 @@ def _blaming_footage() -> Iterator[None]:
         ) from error
 
 
-def _family(lens: str) -> str | None:
+def _family(lens: str) -> Family | None:
     return None if lens == "auto" else LENS_MODELS[lens].family
 
 
-def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[str, FloatArray]:
+def _fractions(tracks: Tracks, footage: Any, sensor: Lens | None) -> dict[Axis, FloatArray]:
     """(m,) row and column fractions on the sensor, also where the images were undistorted."""
     lens = sensor or Lens("pinhole", 1.0, 1.0, 0.0, 0.0)
     return {

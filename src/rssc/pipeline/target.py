@@ -31,7 +31,8 @@ from rssc.pipeline.verdict import judge_estimate
 from rssc.runtime.progress import Progress, Stages
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.start.board import MIN_CORNERS, TargetStart, start_from_target
+from rssc.start.board import BOARD_START, start_from_target
+from rssc.start.start import Start
 from rssc.tracking.board_corners import detect_target
 
 _LOOSE = 30.0
@@ -68,7 +69,7 @@ def calibrate_target(
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
+        footage = read_footage(Path(source), fps=fps, frames=frames, report=report)
     sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
     try:
         return _solve_target(source, footage, board, lens, sensor, stage)
@@ -81,7 +82,7 @@ def _solve_target(
     source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
 ) -> Calibration:
     with stage("finding the board") as report:
-        tracks = detect_target(footage.images, board, lambda done, all_: report(done / all_))
+        tracks = detect_target(footage.images, board, report)
         if tracks is None:
             raise NotCalibratableError(
                 f"no frame shows this {board.kind}; check its rows, columns and dictionary, and film it large, sharp "
@@ -117,7 +118,7 @@ def _released(held: Estimate, check: BoardCheck, motion_prior: tuple[float, floa
 
 def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
     """From the first frame that shows the board to the last."""
-    seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= MIN_CORNERS)
+    seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners)
     if len(seen) == 0:
         return footage, tracks
     first, last = int(seen[0]), int(seen[-1]) + 1
@@ -131,13 +132,13 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
 
 
 def _start_scene(
-    footage: Footage, tracks: Tracks, target: Target, start: TargetStart, sensor: Lens | None
+    footage: Footage, tracks: Tracks, target: Target, start: Start, sensor: Lens | None
 ) -> tuple[Scene, tuple[float, float] | None]:
     """A spline through the poses of the frames that show the board, and what holds it in the others."""
     camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
     times = footage.frame_times
     begin, end = readout_interval(times, 0.0)
-    trajectory = fit_trajectory(times[start.frames], start.cam_from_world, begin, end, 1.0)
+    trajectory = fit_trajectory(times[start.registered], start.cam_from_world[start.registered], begin, end, 1.0)
     scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
     seen = np.unique(tracks.frames)
     if np.diff(times[seen]).max() < 1.5:
@@ -159,7 +160,7 @@ def _calibration(
 ) -> Calibration:
     adjustment = final.adjustment
     scene = adjustment.scene
-    seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= MIN_CORNERS
+    seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners
     status, reasons = judge_estimate(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
     notes = [

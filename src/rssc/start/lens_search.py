@@ -1,7 +1,7 @@
 """Which lenses may have taken a clip, from pairs of frames alone.
 
-Every pair of frames with a wide baseline is explained by an essential matrix of its own, under a grid of lenses. The
-cost has a sharp minimum at the right family and focal length, even with the rolling shutter ignored.
+Every pair of frames with a wide baseline gets an essential matrix of its own, under a grid of lenses. The epipolar cost
+has a sharp minimum at the right family and focal length, even though the rolling shutter is ignored.
 """
 
 from collections.abc import Sequence
@@ -11,23 +11,37 @@ import numpy as np
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
-from rssc.model.lens import LENS_MODELS, Lens
-from rssc.start import colmap
+from rssc.model.lens import LENS_MODELS, Family, Lens
+from rssc.runtime.constants import Constants
+from rssc.start.epipolar import epipolar_cost
 from rssc.start.keyframes import Pair
 
-FOCAL_GRID = (0.3, 0.42, 0.6, 0.85, 1.2, 1.7)
-"""Focal lengths to try, in longer image sides."""
-DISTORTION_GRID = {"perspective": (0.0, -0.2), "fisheye": (0.0,)}
-"""First distortion coefficients to try. An ideal fisheye is a perspective lens with k1 = -1/3, to third order."""
-USUAL_FOCAL = 0.8
-PREFERENCE = 0.02
-"""Share by which the cost counts more for every factor of two from the usual focal length."""
-
-MODEL_OF = {"perspective": "radial", "fisheye": "fisheye"}
+MODEL_OF: dict[Family, str] = {"perspective": "radial", "fisheye": "fisheye"}
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LensSearchConstants(Constants):
+    """Tuned numbers of the search, chosen by hand."""
+
+    focals: tuple[float, ...] = (0.3, 0.42, 0.6, 0.85, 1.2, 1.7)
+    """Focal lengths to try, in longer image sides: from a wide fisheye to a mild telephoto lens, each 1.4 times the one
+    before, which is fine enough for the cost to have one minimum."""
+    perspective_distortions: tuple[float, ...] = (0.0, -0.2)
+    """First distortion coefficients of a perspective lens to try."""
+    fisheye_distortions: tuple[float, ...] = (0.0,)
+    """The same of a fisheye. An ideal one is a perspective lens with k1 = -1/3, to third order."""
+    usual_focal: float = 0.8
+    """Focal length of most cameras, in longer image sides."""
+    preference: float = 0.02
+    """Share that is added to the cost for every factor of two from the usual focal length: decides only where the
+    camera does not turn, so that its focal length is unobservable."""
+
+
+LENS_SEARCH = LensSearchConstants()
+
+
+@dataclass(frozen=True)
+class LensGuess:
     """A lens, with square pixels and its axis in the middle of the image."""
 
     lens: Lens
@@ -35,13 +49,18 @@ class Candidate:
     """Epipolar cost in pixels."""
 
 
-def families_of(lens: str | None) -> tuple[str, ...]:
+def families_of(lens: Family | None) -> tuple[Family, ...]:
     """The families to try for what a user asks for."""
     if lens is None:
-        return tuple(DISTORTION_GRID)
-    if lens not in DISTORTION_GRID:
-        raise InputError(f"lens is {lens!r}; expected one of {', '.join(DISTORTION_GRID)}, or none to try both.")
+        return tuple(MODEL_OF)
+    if lens not in MODEL_OF:
+        raise InputError(f"lens is {lens!r}; expected one of {', '.join(MODEL_OF)}, or none to try both.")
     return (lens,)
+
+
+def first_distortions(family: Family) -> tuple[float, ...]:
+    """First distortion coefficients of a family to try."""
+    return LENS_SEARCH.fisheye_distortions if family == "fisheye" else LENS_SEARCH.perspective_distortions
 
 
 def centred_lens(model: str, focal: float, distortion: float, width: int, height: int) -> Lens:
@@ -54,28 +73,34 @@ def rank_lenses(
     pairs: Sequence[Pair],
     width: int,
     height: int,
-    families: Sequence[str],
+    families: Sequence[Family],
     focal_hints: Sequence[float],
     max_error: float,
-) -> list[Candidate]:
+) -> list[LensGuess]:
     """The local minima of the epipolar cost over the grid of lenses, best first.
 
-    A camera that does not turn tells nothing about its focal length. A slight preference for usual ones decides then.
+    Args:
+        pairs: Wide pairs of frames.
+        width: Of the images in pixels.
+        height: Of the images in pixels.
+        families: Which to try.
+        focal_hints: Focal lengths in pixels to try besides those of the grid.
+        max_error: Largest error of a match in pixels.
     """
     side = max(width, height)
-    focals = np.unique([*(f * side for f in FOCAL_GRID), *focal_hints])
-    penalties = 1 + PREFERENCE * np.abs(np.log2(focals / (USUAL_FOCAL * side)))
-    minima = []
+    focals = np.unique([*(f * side for f in LENS_SEARCH.focals), *focal_hints])
+    penalties = 1 + LENS_SEARCH.preference * np.abs(np.log2(focals / (LENS_SEARCH.usual_focal * side)))
+    minima: list[LensGuess] = []
     for family in families:
-        for distortion in DISTORTION_GRID[family]:
+        for distortion in first_distortions(family):
             lenses = [centred_lens(MODEL_OF[family], f, distortion, width, height) for f in focals]
-            costs = penalties * [colmap.epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
+            costs = penalties * [epipolar_cost(pairs, lens, width, height, max_error) for lens in lenses]
             for i, cost in enumerate(costs):
                 if cost <= costs[max(i - 1, 0) : i + 2].min():
                     focal = _vertex(np.log(focals), costs, i)
                     lens = centred_lens(MODEL_OF[family], focal, distortion, width, height)
-                    minima.append(Candidate(lens, float(cost)))
-    return sorted(minima, key=lambda c: c.cost)
+                    minima.append(LensGuess(lens, float(cost)))
+    return sorted(minima, key=lambda guess: guess.cost)
 
 
 def _vertex(log_focals: FloatArray, costs: FloatArray, i: int) -> float:

@@ -1,37 +1,68 @@
-"""Maps keyframes and chooses what the reconstruction alone can tell: lens and readout ratio.
+"""Maps keyframes, and estimates lens and readout ratio by the reconstruction.
 
-Whatever is compared here, is compared on all chosen observations, whether a reconstruction kept them or not: the cost
-is the mean reprojection error, each at most the largest that is allowed. Distortion stays fixed while the keyframes
-are mapped, because it runs away when freed too early, and is freed only where that explains a good part of what is
-left over; a rolling shutter always offers a little to explain.
+Reconstructions are compared on all observations of the keyframes, whether a mapper kept them or not: the cost is the
+mean reprojection error, each at most the largest that is allowed. Distortion stays fixed while the keyframes are
+mapped, because it diverges when freed too early. It is freed afterwards only if that lowers the cost clearly, because
+it also absorbs a little of the rolling shutter.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from rssc.errors import NotCalibratableError
 from rssc.model import Lens
-from rssc.start import colmap
+from rssc.model.arrays import FloatArray
+from rssc.runtime.constants import Constants
 from rssc.start.colmap import ColmapModel
+from rssc.start.colmap_mapping import adjust_bundle, map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, Keyframes
-from rssc.start.lens_search import Candidate, centred_lens
+from rssc.start.lens_search import LensGuess, centred_lens
 
-MAX_CANDIDATES = 3
-ENOUGH_FRAMES = 0.9
-ENOUGH_INLIERS = 0.7
-"""A reconstruction that has these shares of keyframes and observations is not bettered by other attempts."""
-MIN_INLIERS = 0.25
-"""Share of the observations that a reconstruction has to explain."""
-ROUGH_GAIN, FINE_GAIN = 0.9, 0.97
-"""Distortion is kept if it lowers the cost below this share, before and after the readout ratio is refined."""
-FAMILY_GAIN = 0.95
-"""The other family of lenses is taken if it lowers the cost below this share."""
-FAMILY_DOUBT = 1.5
-"""The other family is tried again if its epipolar cost is within this factor of the best."""
-READOUT_STEPS = (0.2, 0.08)
-MAX_READOUT = 1.2
+Mapper = Literal["global", "incremental"]
+"""COLMAP's mapper of all keyframes at once, or of one after the other."""
+
+
+@dataclass(frozen=True)
+class MappingConstants(Constants):
+    """Tuned numbers of the mapping, chosen by hand."""
+
+    max_guesses: int = 3
+    """Lenses that are mapped at most."""
+    incremental_attempt: int = 2
+    """Position of the incremental mapper among the attempts: after the two best lenses with the global one."""
+    enough_frames: float = 0.9
+    """A reconstruction of this share of the keyframes ..."""
+    enough_inliers: float = 0.7
+    """... and of this share of their observations is accepted without further attempts."""
+    min_frames: int = 3
+    """Keyframes that a reconstruction must have."""
+    min_inliers: float = 0.25
+    """Share of the observations that a reconstruction must explain."""
+    rough_gain: float = 0.9
+    """Distortion is kept if it lowers the cost below this share, before the readout ratio is refined ..."""
+    fine_gain: float = 0.97
+    """... and afterwards, when less of the rolling shutter is left for it to absorb."""
+    family_gain: float = 0.95
+    """The other family of lenses is taken if it lowers the cost below this share."""
+    family_doubt: float = 1.5
+    """The other family is tried again if its epipolar cost is within this factor of the best."""
+    readout_steps: tuple[float, ...] = (0.2, 0.08)
+    """Steps of the readout ratio in its refinement: the first is the error of the rough one, the last a few of its own
+    standard deviations."""
+    max_readout: float = 1.2
+    """Largest readout ratio that is tried: no camera reads a frame for longer than its interval."""
+    min_focal: float = 0.15
+    """Least focal length of a lens that has not diverged, in longer image sides ..."""
+    max_focal: float = 10.0
+    """... the largest ..."""
+    max_distortion: float = 1.0
+    """... and its largest first distortion coefficient."""
+
+
+MAPPING = MappingConstants()
 
 
 @dataclass(frozen=True)
@@ -45,8 +76,7 @@ class Fit:
     mean_error: float
     """Mean reprojection error of the inliers, in pixels."""
     inlier_count: int
-    method: str
-    """'global' or 'incremental'."""
+    method: Mapper
 
     @property
     def order(self) -> tuple[int, float]:
@@ -54,40 +84,46 @@ class Fit:
         return -len(self.model.poses), self.cost
 
 
-def map_keyframes(keyframes: Keyframes, candidates: Sequence[Candidate]) -> Fit:
-    """The first attempt that explains the keyframes, or the best of all.
+def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
+    """The first attempt that explains the keyframes well enough, or the best of all.
 
-    Global mapping comes first, because incremental mapping tends to give up on video with little parallax.
+    Global mapping comes first, because incremental mapping often fails on video with little parallax.
+
+    Raises:
+        NotCalibratableError: No attempt explains the keyframes.
     """
-    attempts = [(c, "global") for c in candidates[:MAX_CANDIDATES]]
-    attempts.insert(2, (candidates[0], "incremental"))
+    attempts: list[tuple[LensGuess, Mapper]] = [(guess, "global") for guess in guesses[: MAPPING.max_guesses]]
+    attempts.insert(MAPPING.incremental_attempt, (guesses[0], "incremental"))
     best: Fit | None = None
-    for candidate, method in attempts:
-        mapper = colmap.map_globally if method == "global" else colmap.map_incrementally
-        model = mapper(keyframes, candidate.lens)
+    for guess, method in attempts:
+        mapper = map_globally if method == "global" else map_incrementally
+        model = mapper(keyframes, guess.lens)
         if model is None or not _is_sane(model.lens, keyframes):
             continue
         fit = judge(keyframes, model, method)
         if best is None or fit.order < best.order:
             best = fit
-        if len(best.model.poses) >= ENOUGH_FRAMES * len(keyframes.frames) and best.inlier_fraction > ENOUGH_INLIERS:
+        enough_frames = len(best.model.poses) >= MAPPING.enough_frames * len(keyframes.frames)
+        if enough_frames and best.inlier_fraction > MAPPING.enough_inliers:
             break
-    if best is None or len(best.model.poses) < 3 or best.inlier_fraction < MIN_INLIERS:
+    if best is None or len(best.model.poses) < MAPPING.min_frames or best.inlier_fraction < MAPPING.min_inliers:
         raise NotCalibratableError(
             f"no camera motion explains the tracks of {len(keyframes.frames)} keyframes; "
-            "use at least 3 frames of a static scene in which the camera moves sideways and turns."
+            f"use at least {MAPPING.min_frames} frames of a static scene in which the camera moves sideways and turns."
         )
     return best
 
 
 def _is_sane(lens: Lens, keyframes: Keyframes) -> bool:
+    """Whether a lens could be real, and has not diverged."""
     side = max(keyframes.width, keyframes.height)
-    return 0.15 * side < lens.fx < 10 * side and abs(lens.distortion[0]) < 1.0
+    plausible_focal = MAPPING.min_focal * side < lens.fx < MAPPING.max_focal * side
+    return plausible_focal and abs(lens.distortion[0]) < MAPPING.max_distortion
 
 
-def judge(keyframes: Keyframes, model: ColmapModel, method: str) -> Fit:
+def judge(keyframes: Keyframes, model: ColmapModel, method: Mapper) -> Fit:
     """Scores a reconstruction on all chosen observations; those that it cannot project count as outliers."""
-    errors = []
+    errors: list[FloatArray] = []
     for frame, (points, pixels) in keyframes.observations.items():
         error = np.full(len(points), np.inf)
         if frame in model.poses:
@@ -108,18 +144,18 @@ def judge(keyframes: Keyframes, model: ColmapModel, method: str) -> Fit:
 
 
 def _adjusted(keyframes: Keyframes, fit: Fit, lens: Lens, *, refine_distortion: bool) -> Fit | None:
-    """The fit after bundle adjustment; None where the lens ran away."""
-    model = colmap.adjust_bundle(keyframes, fit.model, lens, refine_distortion=refine_distortion)
+    """The fit after bundle adjustment; None where the lens diverged."""
+    model = adjust_bundle(keyframes, fit.model, lens, refine_distortion=refine_distortion)
     return judge(keyframes, model, fit.method) if _is_sane(model.lens, keyframes) else None
 
 
-def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate], distortion_gain: float) -> Fit:
-    """Adjusts all, with the distortion and the family of lenses that the observations speak for.
+def choose_lens(keyframes: Keyframes, fit: Fit, guesses: Sequence[LensGuess], distortion_gain: float) -> Fit:
+    """The adjusted fit, with the distortion and the family of lenses that the observations support.
 
     Args:
         keyframes: Whose observations to use.
         fit: Where the adjustments start.
-        candidates: What the pairs of frames said, best first.
+        guesses: Lenses from the pairs of frames, best first.
         distortion_gain: Distortion is kept if it lowers the cost below this share.
     """
     lens = fit.model.lens
@@ -128,15 +164,15 @@ def choose_lens(keyframes: Keyframes, fit: Fit, candidates: Sequence[Candidate],
     freed = _adjusted(keyframes, fit, lens, refine_distortion=True)
     if freed is not None and freed.cost < distortion_gain * best.cost:
         best = freed
-    other = next((c for c in candidates if c.lens.model != lens.model), None)
-    if other is not None and other.cost < FAMILY_DOUBT * candidates[0].cost:
+    other = next((g for g in guesses if g.lens.model != lens.model), None)
+    if other is not None and other.cost < MAPPING.family_doubt * guesses[0].cost:
         # To third order in the angle, tan(theta) = theta + theta^3 / 3.
         shift = 1 / 3 if other.lens.family == "fisheye" else -1 / 3
         start = centred_lens(
             other.lens.model, lens.fx, lens.distortion[0] + shift, keyframes.width, keyframes.height
         )  # fmt: skip
         switched = _adjusted(keyframes, fit, start, refine_distortion=True)
-        if switched is not None and switched.cost < FAMILY_GAIN * best.cost:
+        if switched is not None and switched.cost < MAPPING.family_gain * best.cost:
             best = switched
     return best if best.order <= fit.order else fit
 
@@ -146,7 +182,7 @@ def refine_readout(
 ) -> tuple[float, Fit]:
     """The readout ratio at which the adjusted reconstruction fits best, and that reconstruction.
 
-    Walks downhill from the given ratio in `READOUT_STEPS`, first the wide ones, then the narrow ones.
+    Walks downhill from the given ratio in `readout_steps`, first the wide ones, then the narrow ones.
 
     Args:
         keyframes: Whose observations to use.
@@ -154,7 +190,7 @@ def refine_readout(
         views_at: The tracks, rectified with a readout ratio.
         readout_ratio: A first guess.
     """
-    for width in READOUT_STEPS:
+    for width in MAPPING.readout_steps:
         readout_ratio, fit = _walk_downhill(keyframes, fit, views_at, readout_ratio, width)
     return readout_ratio, fit
 
@@ -162,12 +198,12 @@ def refine_readout(
 def _walk_downhill(
     keyframes: Keyframes, fit: Fit, views_at: Callable[[float], FrameViews], readout_ratio: float, width: float
 ) -> tuple[float, Fit]:
-    """Walks until the cost rises again, and ends in the vertex of a parabola."""
+    """Walks until the cost rises again, and returns the vertex of the parabola through the last three costs."""
     fits: dict[int, Fit] = {}
 
     def cost(step: int) -> float:
         ratio = readout_ratio + step * width
-        if abs(ratio) > MAX_READOUT:
+        if abs(ratio) > MAPPING.max_readout:
             return np.inf
         if step not in fits:
             start = fits[min(fits, key=lambda s: abs(s - step))] if fits else fit

@@ -1,13 +1,13 @@
 """The start of the calibration: poses, a lens and a rough readout ratio from tracks, by global-shutter methods.
 
-It only has to be a start: all tracks are triangulated again under the rolling-shutter model afterwards, so no point
-and no outlier decision leaves this module. The steps:
+It need not be accurate: all tracks are triangulated again under the rolling-shutter model afterwards, so no point and
+no outlier decision leaves this module. The steps:
 
-    1. lens      pairs of frames tell the family of lenses and the focal length (`lens_search`)
-    2. readout   pairs of frames tell the readout ratio roughly (`readout`); all tracks are moved to the middle of the
-                 readout, and what follows treats them as seen by a global shutter
+    1. lens      pairs of frames determine the family of lenses and the focal length (`lens_search`)
+    2. readout   pairs of frames determine the readout ratio roughly (`rough_readout`); all tracks are moved to the
+                 middle of the readout, and the next steps treat them as seen by a global shutter
     3. map       COLMAP reconstructs keyframes (`keyframes`, `mapping`)
-    4. adjust    the reconstruction sharpens lens and readout ratio (`mapping`)
+    4. adjust    lens and readout ratio are refined by the reconstruction (`mapping`)
     5. fill      the other frames are located against the mapped points; gaps are interpolated, and the notes say so
 """
 
@@ -15,18 +15,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from scipy.spatial.transform import Rotation, Slerp
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Lens, Tracks
 from rssc.model.arrays import FloatArray, float_array
-from rssc.model.poses import camera_centres
-from rssc.start import colmap
+from rssc.model.lens import Family
+from rssc.runtime.constants import Constants
+from rssc.runtime.progress import Report, unreported
+from rssc.start.colmap import ColmapModel, read_model
+from rssc.start.colmap_mapping import absolute_pose
+from rssc.start.epipolar import epipolar_cost
 from rssc.start.keyframes import (
-    PAIR_MATCHES,
+    KEYFRAMES,
     FrameViews,
     Keyframes,
     Pair,
@@ -35,47 +37,30 @@ from rssc.start.keyframes import (
     wide_pairs,
 )
 from rssc.start.lens_search import families_of, rank_lenses
-from rssc.start.mapping import FINE_GAIN, ROUGH_GAIN, choose_lens, map_keyframes, parallax, refine_readout
+from rssc.start.mapping import MAPPING, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.start.rough_readout import rectified, rough_readout
-
-Progress = Callable[[str, float], None]
-"""Told the step and how much of the whole is done, 0 to 1."""
-
-MAX_ERROR = 0.004
-"""An observation belongs to the start if it is within this share of the longer image side (5 px of 1280)."""
-MIN_MOTION = 0.005
-"""Least median displacement between the widest pairs, as a share of the longer image side."""
-MIN_PARALLAX_DEG = 1.0
-"""Half of the points should be seen under at least this angle."""
-FEW_INLIERS = 0.6
-"""Fewer inliers than this share are worth a note."""
+from rssc.start.start import Axis, Start, interpolate_poses
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where the rolling-shutter calibration starts from."""
+class ReconstructionConstants(Constants):
+    """Tuned numbers of the reconstruction, chosen by hand."""
 
-    lens: Lens
-    cam_from_world: FloatArray
-    """(f, 3, 4) pose of every frame in the middle of its readout; interpolated where it is not registered."""
-    registered: np.ndarray
-    """(f,) whether the pose was measured."""
-    notes: tuple[str, ...]
-    """What a user should know, in plain sentences."""
-    method: str
-    """'global', 'incremental', 'given' or 'rotation'."""
-    readout_ratio: float = 0.0
-    """A rough one; the pose of a frame is that at its time plus readout_ratio / 2."""
-    axis: Literal["rows", "columns"] = "rows"
-    """What is read one after the other, rows or columns; a guess where the readout ratio is small."""
-    mean_error: float = float("nan")
-    """Mean reprojection error of the inlier observations in pixels, with the tracks moved to the middle row."""
-    inlier_count: int = 0
-    """Observations in keyframes that agree with the start."""
-    point_count: int = 0
-    """Points that the start was made from."""
-    parallax_deg: float = float("nan")
-    """Median over the points of the angle between their first and last line of sight, in degrees."""
+    max_error: float = 0.004
+    """Largest reprojection error of an inlier, as a share of the longer image side (5 px of 1280): covers what the
+    rolling shutter leaves after its rough correction."""
+    min_motion: float = 0.005
+    """Least median displacement between the widest pairs, as a share of the longer image side."""
+    min_parallax_deg: float = 1.0
+    """Half of the points should be seen under at least this angle; below, a moving and a turning camera are hard to
+    distinguish."""
+    few_inliers: float = 0.6
+    """A smaller share of inliers is worth a note."""
+    min_agreeing: float = 0.5
+    """Share of the mapped points in a frame that must agree with its pose."""
+
+
+RECONSTRUCTION = ReconstructionConstants()
 
 
 def reconstruct(
@@ -83,11 +68,11 @@ def reconstruct(
     width: int,
     height: int,
     *,
-    lens: str | None = None,
+    lens: Family | None = None,
     focal_hints: tuple[float, ...] = (),
-    fractions: Mapping[str, FloatArray] | None = None,
+    fractions: Mapping[Axis, FloatArray] | None = None,
     frame_times: FloatArray | None = None,
-    progress: Progress | None = None,
+    report: Report = unreported,
 ) -> Start:
     """Poses of all frames, a lens and a rough readout ratio from feature tracks.
 
@@ -100,7 +85,7 @@ def reconstruct(
         fractions: "rows" and "columns", (m,) each: how far into the readout of the sensor's rows or columns each
             observation was read, 0 to 1; those of the image where not given.
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
-        progress: Called with the step's name and the share of the work done.
+        report: Called with the share of the work that is done.
 
     Raises:
         NotCalibratableError: Nothing can be reconstructed, for instance because the camera did not move.
@@ -108,59 +93,61 @@ def reconstruct(
     families = families_of(lens)
     if fractions is None:
         fractions = {"rows": tracks.pixels[:, 1] / height, "columns": tracks.pixels[:, 0] / width}
-    fractions = {axis: float_array(f"fractions of {axis}", f, (len(tracks),)) for axis, f in fractions.items()}
+    checked: dict[Axis, FloatArray] = {
+        axis: float_array(f"fractions of {axis}", values, (len(tracks),)) for axis, values in fractions.items()
+    }
     times = np.arange(tracks.frame_count, dtype=np.float64) if frame_times is None else frame_times
-    report = progress or (lambda step, share: None)
     side = max(width, height)
-    max_error = MAX_ERROR * side
+    max_error = RECONSTRUCTION.max_error * side
 
-    def views_along(axis: str, ratio: float) -> FrameViews:
-        return FrameViews(tracks, rectified(tracks, fractions[axis], ratio, times))
+    def views_along(axis: Axis, ratio: float) -> FrameViews:
+        return FrameViews(tracks, rectified(tracks, checked[axis], ratio, times))
 
-    report("comparing lenses", 0.0)
+    report(0.0)
     pairs = wide_pairs(FrameViews(tracks, tracks.pixels), side)
     check_motion(pairs, tracks, side)
-    candidates = rank_lenses(pairs, width, height, families, focal_hints, max_error)
+    guesses = rank_lenses(pairs, width, height, families, focal_hints, max_error)
 
-    report("estimating the readout", 0.2)
+    report(0.2)
 
     @cache
-    def epipolar_cost(axis: str, ratio: float) -> float:
+    def cost(axis: Axis, ratio: float) -> float:
         views = views_along(axis, ratio)
-        moved = [views.pair(p.first, p.second).thinned(PAIR_MATCHES) for p in pairs]
-        return colmap.epipolar_cost(moved, candidates[0].lens, width, height, max_error)
+        moved = [views.pair(p.first, p.second).thinned(KEYFRAMES.pair_matches) for p in pairs]
+        return epipolar_cost(moved, guesses[0].lens, width, height, max_error)
 
-    axis, readout_ratio = rough_readout({axis: partial(epipolar_cost, axis) for axis in fractions})
+    costs: dict[Axis, Callable[[float], float]] = {axis: partial(cost, axis) for axis in checked}
+    axis, readout_ratio = rough_readout(costs)
     views_at = partial(views_along, axis)
 
-    report("mapping keyframes", 0.3)
+    report(0.3)
     keyframes = choose_keyframes(views_at(readout_ratio), width, height, max_error)
-    fit = map_keyframes(keyframes, candidates)
+    fit = map_keyframes(keyframes, guesses)
 
-    report("adjusting", 0.65)
-    fit = choose_lens(keyframes, fit, candidates, ROUGH_GAIN)
+    report(0.65)
+    fit = choose_lens(keyframes, fit, guesses, MAPPING.rough_gain)
     readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
     views = views_at(readout_ratio)
     keyframes = keyframes.moved(views)
-    fit = choose_lens(keyframes, fit, candidates, FINE_GAIN)
+    fit = choose_lens(keyframes, fit, guesses, MAPPING.fine_gain)
 
-    report("locating frames", 0.95)
+    report(0.95)
     poses = dict(fit.model.poses)
     for frame in range(tracks.frame_count):
         if frame not in poses:
             pose = _locate(views, frame, fit.model, keyframes)
             if pose is not None:
                 poses[frame] = pose
-    cam_from_world, registered, notes = _fill_gaps(poses, times)
-    if fit.inlier_fraction < FEW_INLIERS:
+    cam_from_world, registered, notes = interpolate_poses(poses, times)
+    if fit.inlier_fraction < RECONSTRUCTION.few_inliers:
         notes += (f"The start explains only {fit.inlier_fraction:.0%} of the tracks within {max_error:.0f} px.",)
     angle = parallax(keyframes, fit.model)
-    if angle < MIN_PARALLAX_DEG:
+    if angle < RECONSTRUCTION.min_parallax_deg:
         notes += (
             f"There is hardly any parallax: half of the points are seen under less than {angle:.1f} degrees. "
             "Let the camera move sideways, not only turn.",
         )
-    report("locating frames", 1.0)
+    report(1.0)
     return Start(
         lens=_tidy(fit.model.lens),
         cam_from_world=cam_from_world,
@@ -185,7 +172,7 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
     """
     path = Path(path)
-    lens, by_name, notes = colmap.read_model(path)
+    lens, by_name, notes = read_model(path)
     stems = {Path(name).stem: pose for name, pose in by_name.items()}
     if len(stems) != len(by_name):
         raise InputError(f"the COLMAP model in {path} has several images of one name; expected those of one clip.")
@@ -196,19 +183,28 @@ def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times:
             f"{next(iter(by_name), 'none')!r}, the frames like {frame_names[0]!r}. Run COLMAP on these frames."
         )
     times = np.arange(len(frame_names), dtype=np.float64) if frame_times is None else frame_times
-    cam_from_world, registered, gaps = _fill_gaps(poses, times)
+    cam_from_world, registered, gaps = interpolate_poses(poses, times)
     return Start(lens, cam_from_world, registered, notes + gaps, "given")
 
 
 def check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
-    """Raises NotCalibratableError where the image hardly moves."""
+    """Checks that frames are linked and that the image moves.
+
+    Args:
+        pairs: Wide pairs of frames.
+        tracks: The tracks that they come from.
+        side: Longer image side in pixels.
+
+    Raises:
+        NotCalibratableError: No frames are linked, or the image hardly moves.
+    """
     if not pairs:
         raise NotCalibratableError(
             f"{tracks.point_count} tracks over {tracks.frame_count} frames link no two frames well enough; "
             "use footage with more texture, less blur or slower motion."
         )
     motion = float(np.median([displacement(p) for p in pairs]))
-    if motion < MIN_MOTION * side:
+    if motion < RECONSTRUCTION.min_motion * side:
         raise NotCalibratableError(
             f"the image moves by only {motion:.1f} px over the clip; "
             "use footage in which the camera moves sideways and turns."
@@ -222,45 +218,13 @@ def _tidy(lens: Lens) -> Lens:
     return lens
 
 
-def _locate(views: FrameViews, frame: int, model: colmap.ColmapModel, keyframes: Keyframes) -> FloatArray | None:
-    """(3, 4) pose of a frame from the mapped points that it sees; None where less than half of them agree."""
+def _locate(views: FrameViews, frame: int, model: ColmapModel, keyframes: Keyframes) -> FloatArray | None:
+    """(3, 4) pose of a frame from the mapped points that it sees; None where too few of them agree."""
     points, pixels = views.of(frame)
     known = np.isfinite(model.points[points, 0])
-    found = colmap.absolute_pose(
+    found = absolute_pose(
         model.points[points[known]], pixels[known], model.lens, keyframes.width, keyframes.height, keyframes.max_error
     )
-    if found is None or found[1] < 0.5 * known.sum():
+    if found is None or found[1] < RECONSTRUCTION.min_agreeing * known.sum():
         return None
     return found[0]
-
-
-def _fill_gaps(poses: dict[int, FloatArray], frame_times: FloatArray) -> tuple[FloatArray, np.ndarray, tuple[str, ...]]:
-    """(f, 3, 4) poses, (f,) which are measured, and notes.
-
-    Rotations and centres are interpolated between the measured poses and held before the first and after the last.
-    """
-    frames = np.array(sorted(poses))
-    known = np.array([poses[int(f)] for f in frames])
-    frame_count = len(frame_times)
-    registered = np.zeros(frame_count, dtype=bool)
-    registered[frames] = True
-    known_times = frame_times[frames]
-    times = np.clip(frame_times, known_times[0], known_times[-1])
-    rotations = Slerp(known_times, Rotation.from_matrix(known[:, :, :3]))(times).as_matrix()
-    centres = camera_centres(known)
-    centres = np.stack([np.interp(times, known_times, centres[:, k]) for k in range(3)], axis=1)
-    out = np.concatenate((rotations, -np.einsum("nij,nj->ni", rotations, centres)[:, :, None]), axis=2)
-    missing = np.flatnonzero(~registered)
-    if len(missing) == 0:
-        return out, registered, ()
-    note = (
-        f"{len(missing)} of {frame_count} frames could not be located ({_ranges(missing)}), because too few of their "
-        "tracks agree with the rest; their poses are interpolated."
-    )
-    return out, registered, (note,)
-
-
-def _ranges(numbers: np.ndarray) -> str:
-    """'3-5, 9' of 3, 4, 5, 9."""
-    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)

@@ -1,29 +1,45 @@
 """Where an adjusted scene predicts its observations, and how the patch around each is warped.
 
-The patch around a point is taken for a small plane. A pixel beside the track's reference observation is cast onto that
-plane with the pose of its own row, and projected into the other frame with the pose of the row where it lands;
+The patch around a point is modelled as a small plane. A pixel beside the track's reference observation is cast onto
+that plane with the pose of its own row, and projected into the other frame with the pose of the row where it lands;
 differences give the warp and its bend, rolling shutter and lens included.
 
 The plane faces the reference camera, unless its slope is known: how the logarithm of the inverse distance changes from
 pixel to pixel. A slope s changes the warp A of another frame by e s', where e is how far the point moves there when
-the logarithm of its inverse distance changes by one. So registered warps tell the slope, and the slope tells the bend,
-which registration cannot find by itself. This matters because floors and walls bend alike all over the image: with
-planes that face the camera, many tracks drift together by hundredths of a pixel, and the readout with them.
+the logarithm of its inverse distance changes by one. So registered warps determine the slope, and the slope determines
+the bend, which registration cannot find by itself. This matters because floors and walls bend alike all over the image:
+with planes that face the camera, many tracks drift together by hundredths of a pixel, and the readout with them.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.poses import camera_centres, rotate_to_world, transform_points
 from rssc.model.scene import Scene
+from rssc.runtime.constants import Constants
 
-_OFFSET_PX = 6.0
-_ROW_ITERATIONS = 3
-_DISTANCE_STEP = 0.01
-# Tangent of the angle that surfaces are usually turned away from the camera.
-_USUAL_SLOPE = 1.5
-# Standard deviation of a registered warp, for one pixel of its position.
-_WARP_NOISE = 0.15
+
+@dataclass(frozen=True)
+class PredictionConstants(Constants):
+    """Tuned numbers of the prediction, all chosen by hand."""
+
+    offset_px: float = 6.0
+    """Distance from the reference pixel at which differences are taken: about half a patch, where warp and bend
+    matter."""
+    row_iterations: int = 3
+    """Projections until the row of a point and its time agree; each adds about two digits at usual speeds."""
+    distance_step: float = 0.01
+    """Relative step in distance of the numerical derivative: small against depth, large against rounding."""
+    usual_slope: float = 1.5
+    """Tangent of the angle that surfaces are usually turned away from the camera: the prior of a slope."""
+    warp_noise: float = 0.15
+    """Standard deviation of a registered warp, per pixel of the standard deviation of its position."""
+
+
+PREDICTION = PredictionConstants()
 
 
 def predict_observations(
@@ -41,7 +57,7 @@ def predict_observations(
         x^2, x y and y^2, with (x, y) the offset from the reference pixel.
     """
     pixels, moved = _patches(scene, references, slopes)
-    h = _OFFSET_PX
+    h = PREDICTION.offset_px
     right, left, below, above = moved(h, 0), moved(-h, 0), moved(0, h), moved(0, -h)
     warps = np.stack([right - left, below - above], axis=2) / (2 * h)
     square_x, square_y = (right + left) / (2 * h * h), (below + above) / (2 * h * h)
@@ -66,22 +82,24 @@ def surface_slopes(
     """
     tracks = scene.tracks
     _, centres, _ = _reference_rays(scene, references)
-    nearer = scene.points - _DISTANCE_STEP * (scene.points - centres)
+    nearer = scene.points - PREDICTION.distance_step * (scene.points - centres)
     points, frames = tracks.points[rows], tracks.frames[rows]
     pixels = _project(scene, scene.points[points], frames, tracks.pixels[rows])
-    shifts = (_project(scene, nearer[points], frames, pixels) - pixels) / -np.log1p(-_DISTANCE_STEP)
-    precision = 1.0 / (_WARP_NOISE * tracks.sigmas[rows]) ** 2
+    shifts = (_project(scene, nearer[points], frames, pixels) - pixels) / -np.log1p(-PREDICTION.distance_step)
+    precision = 1.0 / (PREDICTION.warp_noise * tracks.sigmas[rows]) ** 2
     known = np.isfinite(shifts).all(axis=1) & np.isfinite(warps).all(axis=(1, 2))
     shifts, precision = np.where(known[:, None], shifts, 0.0), np.where(known, precision, 0.0)
     pulls = np.einsum("ki,kij->kj", shifts, np.nan_to_num(warps) - facing_warps[rows]) * precision[:, None]
     count = len(references)
     total = np.stack([np.bincount(points, pulls[:, j], count) for j in range(2)], axis=1)
     weight = np.bincount(points, precision * (shifts**2).sum(axis=1), count)
-    prior = (np.sqrt(scene.camera.lens.fx * scene.camera.lens.fy) / _USUAL_SLOPE) ** 2
+    prior = (np.sqrt(scene.camera.lens.fx * scene.camera.lens.fy) / PREDICTION.usual_slope) ** 2
     return total / (weight + prior)[:, None]
 
 
-def _patches(scene: Scene, references: IntArray, slopes: FloatArray | None):
+def _patches(
+    scene: Scene, references: IntArray, slopes: FloatArray | None
+) -> tuple[FloatArray, Callable[[float, float], FloatArray]]:
     """(m, 2) predicted pixels, and a function: how far from them the pixel (x, y) beside the reference lands."""
     tracks, frames = scene.tracks, scene.tracks.frames[references]
     pixels = _project(scene, scene.points[tracks.points], tracks.frames, tracks.pixels)
@@ -105,10 +123,11 @@ def _tilt(scene: Scene, at: FloatArray, frames: IntArray, slopes: FloatArray) ->
         for step in ((0.5, 0.0), (0.0, 0.5))
     ]
     tangents = np.stack(columns, axis=2)
-    metric = np.einsum("pki,pkj->pij", tangents, tangents)
+    metric: FloatArray = np.einsum("pki,pkj->pij", tangents, tangents)
     sane = np.isfinite(metric).all(axis=(1, 2)) & (np.abs(np.linalg.det(np.nan_to_num(metric))) > 0)
     metric[~sane], tangents[~sane] = np.eye(2), 0.0
-    return np.einsum("pki,pi->pk", tangents, np.linalg.solve(metric, slopes[:, :, None])[:, :, 0])
+    coordinates = np.linalg.solve(metric, slopes[:, :, None])[:, :, 0]
+    return np.einsum("pki,pi->pk", tangents, coordinates)
 
 
 def _reference_rays(scene: Scene, references: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -121,7 +140,7 @@ def _reference_rays(scene: Scene, references: IntArray) -> tuple[FloatArray, Flo
 def _project(scene: Scene, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
     """(n, 2) rolling-shutter projection; `near` are pixels to take the first row times from."""
     pixels = near
-    for _ in range(_ROW_ITERATIONS):
+    for _ in range(PREDICTION.row_iterations):
         poses = scene.row_poses(np.nan_to_num(pixels), frames)
         pixels = scene.camera.lens.project(transform_points(poses, points))
     return pixels

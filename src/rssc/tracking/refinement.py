@@ -1,4 +1,4 @@
-"""A second registration of tracks, started from where a first solve says that every point should be.
+"""A second registration of tracks, started from where a first solve predicts every point.
 
 The first registration starts from image flow and knows nothing about geometry. Once cameras and points are known,
 both the position of a point in every frame and the warp of its patch can be predicted. Every observation is then
@@ -9,25 +9,36 @@ first frame does. Observations that cannot be registered near their prediction a
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
 from rssc.kernels.image import registration
 from rssc.model import Tracks
-from rssc.model.arrays import FloatArray, IntArray, float_array
+from rssc.model.arrays import FloatArray, Image, IntArray, float_array
+from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
-from rssc.tracking.track import (
-    USUAL_LOOKS_CHANGE,
-    TrackingOptions,
-    image_noise,
-    observation_sigmas,
-    plausible_warps,
-    shear_limits,
-)
+from rssc.tracking.options import DEFAULT_OPTIONS, TrackingOptions
+from rssc.tracking.quality import QUALITY, acceptable, image_noise, observation_sigmas, shear_limits
 
-_SHEAR_EASE = 1.7
-# Standard deviation of predicted warps: they are those of a plane that faces the camera, and surfaces are not.
-_WARP_ERROR = 0.1
+_CHUNKS_PER_THREAD = 8
+_NOWHERE = -1e6
+"""Pixel of an observation without a prediction: outside of every image."""
+
+
+@dataclass(frozen=True)
+class RefinementConstants(Constants):
+    """Tuned numbers of the second registration, all chosen by hand."""
+
+    max_shift_px: float = 2.0
+    """Observations that would end up further than this from their prediction are dropped."""
+    warp_error: float = 0.1
+    """Standard deviation of predicted warps: those of a plane through the point, whose slope is uncertain."""
+    shear_ease: float = 1.7
+    """Factor on `TrackingOptions.max_shear`: the first solve has rejected tracks that slipped, so parts of a patch may
+    differ more than during tracking."""
+
+
+REFINEMENT = RefinementConstants()
 
 
 @dataclass(frozen=True)
@@ -47,14 +58,12 @@ def reference_observations(tracks: Tracks) -> IntArray:
 
 
 def refine(
-    images: NDArray[np.uint8],
+    images: Image,
     tracks: Tracks,
     predicted: ArrayLike,
     warps: ArrayLike,
     bends: ArrayLike,
     options: TrackingOptions | None = None,
-    *,
-    max_shift: float = 2.0,
 ) -> Refinement:
     """Registers every observation again, started from its prediction.
 
@@ -66,7 +75,6 @@ def refine(
             where nothing better is known.
         bends: (m, 2, 3) predicted coefficients of x^2, x y and y^2 around the reference; zeros where not known.
         options: Limits as in `track`.
-        max_shift: Observations that would end up further than this from their prediction, in pixels, are dropped.
 
     Returns:
         Tracks of the same points with fewer observations. Points keep their numbers; those whose reference is all
@@ -75,7 +83,7 @@ def refine(
     Raises:
         InputError: The arrays do not fit together, or no observation can be registered.
     """
-    options = options or TrackingOptions()
+    options = options or DEFAULT_OPTIONS
     if images.ndim != 3 or images.dtype != np.uint8 or len(images) != tracks.frame_count:
         raise InputError(
             f"images are {images.dtype} {images.shape}; expected uint8 ({tracks.frame_count}, height, width)."
@@ -83,7 +91,7 @@ def refine(
     count, references, offsets = len(tracks), reference_observations(tracks), tracks.offsets
     starts = np.array(predicted, dtype=np.float64)
     known = np.isfinite(starts).all(axis=1) if starts.shape == (count, 2) else np.zeros(0, dtype=bool)
-    starts = float_array("predicted", np.where(np.isfinite(starts), starts, -1e6), (count, 2))
+    starts = float_array("predicted", np.where(np.isfinite(starts), starts, _NOWHERE), (count, 2))
     states = np.concatenate([starts, float_array("warps", warps, (count, 2, 2)).reshape(-1, 4)], axis=1)
     curves = float_array("bends", bends, (count, 2, 3))
     qualities, outcomes = np.zeros((count, 4)), np.full(count, registration.OUTSIDE)
@@ -93,27 +101,20 @@ def refine(
     def task(_: int, begin: int, end: int) -> None:
         registration.register_tracks(
             images, offsets, references, tracks.frames, tracks.pixels, options.half_window,
-            _WARP_ERROR, noise, USUAL_LOOKS_CHANGE, max_shift, curves, begin, end, states, qualities, outcomes,
-            precisions,
+            REFINEMENT.warp_error, noise, QUALITY.usual_appearance_change, REFINEMENT.max_shift_px, curves,
+            begin, end, states, qualities, outcomes, precisions,
         )  # fmt: skip
 
-    run_chunks(task, balanced_chunks(offsets, 8 * thread_count()))
+    run_chunks(task, balanced_chunks(offsets, _CHUNKS_PER_THREAD * thread_count()))
     precision = precisions[tracks.points]
     registered = known & (outcomes == registration.REGISTERED)
     sigmas = np.full(count, np.inf)
     sigmas[registered] = observation_sigmas(qualities[registered], precision[registered], options.sigma_floor)
-    # Slips have been found by geometry by now, so parts of a patch may differ more than at first.
-    limits, limit = np.empty(count), _SHEAR_EASE * options.max_shear
+    limits, limit = np.empty(count), REFINEMENT.shear_ease * options.max_shear
     for frame in range(tracks.frame_count):
         here = tracks.frames == frame
         limits[here] = shear_limits(qualities[here], precision[here], registered[here], limit)
-    good = (
-        registered
-        & (qualities[:, 0] >= options.min_correlation)
-        & (sigmas <= options.max_sigma)
-        & (qualities[:, 3] <= limits)
-        & plausible_warps(states[:, 2:], options.max_stretch)
-    )
+    good = acceptable(registered, qualities, sigmas, limits, states, options)
     if not good.any():
         raise InputError("no observation could be registered near its prediction; these images do not fit the tracks.")
     total = np.bincount(tracks.points[good], weights=sigmas[good], minlength=tracks.point_count)

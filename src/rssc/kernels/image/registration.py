@@ -29,6 +29,7 @@ a tenth and pulls positions towards whole pixels.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.kernels.jit import kernel, part
 
@@ -311,7 +312,10 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
 
 
 @kernel
-def make_templates(image, pixels, half, warp_change, noise, looks, begin, end, rows, pulls, stats):
+def make_templates(
+    image: NDArray[np.float32], pixels: NDArray[np.float64], half: int, warp_change: float, noise: float, looks: float,
+    begin: int, end: int, rows: NDArray[np.float32], pulls: NDArray[np.float64], stats: NDArray[np.float64],
+) -> None:  # fmt: skip
     """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
@@ -320,7 +324,11 @@ def make_templates(image, pixels, half, warp_change, noise, looks, begin, end, r
 
 
 @kernel
-def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, states, qualities, outcomes):
+def register_all(
+    image: NDArray[np.float32], slots: NDArray[np.int64], rows: NDArray[np.float32], pulls: NDArray[np.float64],
+    stats: NDArray[np.float64], half: int, max_shift: float, begin: int, end: int, states: NDArray[np.float64],
+    qualities: NDArray[np.float64], outcomes: NDArray[np.int64],
+) -> None:  # fmt: skip
     """`register` for the tracks begin..end, whose templates are rows[slots[i]] and so on."""
     samples = np.empty((2 * half + 1) ** 2, np.float32)
     flat = np.zeros((2, 3))
@@ -334,9 +342,11 @@ def register_all(image, slots, rows, pulls, stats, half, max_shift, begin, end, 
 
 @kernel
 def register_tracks(
-    images, offsets, references, frames, pixels, half, warp_change, noise, looks, max_shift, bends, begin, end,
-    states, qualities, outcomes, precisions,
-):  # fmt: skip
+    images: NDArray[np.uint8], offsets: NDArray[np.int64], references: NDArray[np.int64], frames: NDArray[np.int64],
+    pixels: NDArray[np.float64], half: int, warp_change: float, noise: float, looks: float, max_shift: float,
+    bends: NDArray[np.float64], begin: int, end: int, states: NDArray[np.float64], qualities: NDArray[np.float64],
+    outcomes: NDArray[np.int64], precisions: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
 
     Args:

@@ -12,6 +12,7 @@ about q, so q has no bias, unlike `cv2.cornerSubPix`, which is off by a few hund
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.kernels.jit import kernel, part
 
@@ -121,7 +122,10 @@ def _fit(image, u, v, half, x):
 
 
 @kernel
-def fit_saddles(image, starts, halves, begin, end, corners, misfits):
+def fit_saddles(
+    image: NDArray[np.uint8], starts: NDArray[np.float64], halves: NDArray[np.int64], begin: int, end: int,
+    corners: NDArray[np.float64], misfits: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Corners near their starts.
 
     Args:

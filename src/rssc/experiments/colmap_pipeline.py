@@ -5,7 +5,7 @@ weakly determined then; where it is wanted, all parameters are adjusted together
 advises.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ import numpy as np
 from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens
+from rssc.runtime.progress import Report, unreported
 from rssc.start.colmap import SEED, lens_from_colmap, quiet_pycolmap
 
 COLMAP_MODELS = {model.name: model.colmap.name for model in LENS_MODELS.values()} | {"radial": "RADIAL"}
@@ -40,7 +41,7 @@ def run_colmap(
     *,
     camera_model: str = "SIMPLE_RADIAL",
     refine_principal_point: bool = False,
-    progress: Callable[[float], None] = lambda share: None,
+    report: Report = unreported,
 ) -> ColmapResult:
     """Runs COLMAP on images.
 
@@ -49,7 +50,7 @@ def run_colmap(
         names: Of the images to take; all where empty.
         camera_model: COLMAP's name of the camera model that all images share.
         refine_principal_point: Adjust the principal point, too, once all images are in place.
-        progress: Called with the share that is done.
+        report: Called with the share of the work that is done.
 
     Raises:
         NotCalibratableError: COLMAP finds no model.
@@ -61,15 +62,15 @@ def run_colmap(
             database, folder, image_names=list(names), camera_mode=colmap.CameraMode.SINGLE,
             reader_options=colmap.ImageReaderOptions(camera_model=camera_model),
         )  # fmt: skip
-        progress(_MATCHED / 2)
+        report(_MATCHED / 2)
         colmap.match_sequential(database)
-        progress(_MATCHED)
+        report(_MATCHED)
         options = colmap.IncrementalPipelineOptions(random_seed=SEED)
         placed, count = [2], max(len(names), 3)
 
         def next_image() -> None:
             placed[0] += 1
-            progress(min(1.0, _MATCHED + (1 - _MATCHED) * placed[0] / count))
+            report(min(1.0, _MATCHED + (1 - _MATCHED) * placed[0] / count))
 
         models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)
         if not models:

@@ -1,0 +1,21 @@
+"""What a source of frames is: something that lists its frames before it decodes any."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from rssc.model.arrays import FloatArray, Image, IntArray
+
+
+class FrameSource(Protocol):
+    """Where frames come from: a video file or a folder of images."""
+
+    names: tuple[str, ...]
+    """Name of each frame."""
+    times_s: FloatArray
+    """(n,) time of each frame in seconds, increasing."""
+    notes: list[str]
+    """What was done to the source, in plain sentences."""
+
+    def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
+        """Yields (index, grey or RGB image) for increasing indices; skips frames that cannot be decoded."""
+        ...

@@ -1,0 +1,77 @@
+"""New corners: where tracks begin."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.runtime.constants import Constants
+from rssc.tracking.options import TrackingOptions
+
+
+@dataclass(frozen=True)
+class CornerConstants(Constants):
+    """Tuned numbers of the corner detection, all chosen by hand."""
+
+    block_px: int = 5
+    """Side of the window over which gradients are summed for the smaller eigenvalue of the structure tensor."""
+    min_response: float = 1e-6
+    """Least eigenvalue of a corner, in OpenCV's unit for 8-bit images; only excludes areas without texture, because the
+    precision of each patch is judged afterwards."""
+    border_px: int = 5
+    """Corners keep this distance from the image border beyond half a patch, so that a patch can move a little before
+    it leaves the image."""
+    per_cell: int = 4
+    """Tracks of a cell if the target number is spread evenly; large cells find better corners, small ones spread them
+    more evenly."""
+    min_cell_px: float = 16.0
+    """Least side of a cell."""
+
+
+CORNERS = CornerConstants()
+
+
+def new_corners(image: Image, occupied: FloatArray, options: TrackingOptions, count: int) -> FloatArray:
+    """(m, 2) at most `count` new corners away from the occupied pixels, first the best of each cell that lacks tracks.
+
+    Cells hold `per_cell` tracks each if the target is spread evenly; cells with more corners than that make up for
+    cells without texture.
+
+    Args:
+        image: (height, width) grey values.
+        occupied: (n, 2) pixels of the live tracks.
+        options: Target number of tracks, their spacing and the size of a patch.
+        count: Number of corners that are wanted.
+    """
+    height, width = image.shape
+    response = cv2.cornerMinEigenVal(image, blockSize=CORNERS.block_px)
+    reach = round(options.spacing)
+    peaks = response >= cv2.dilate(response, np.ones((reach, reach), np.uint8))
+    peaks &= response > CORNERS.min_response
+    border = options.half_window + CORNERS.border_px
+    free = np.zeros((height, width), np.uint8)
+    free[border : height - border, border : width - border] = 1
+    for u, v in np.rint(occupied).astype(int):
+        cv2.circle(free, (int(u), int(v)), reach, 0, -1)
+    v, u = np.nonzero(peaks & (free > 0))
+    if len(u) == 0:
+        return np.empty((0, 2))
+    strength = response[v, u]
+    cell = max(CORNERS.min_cell_px, np.sqrt(CORNERS.per_cell * height * width / options.target))
+    columns = int(width // cell) + 1
+
+    def cell_of(pixels_u: NDArray[np.intp] | FloatArray, pixels_v: NDArray[np.intp] | FloatArray) -> IntArray:
+        return (pixels_v // cell).astype(np.int64) * columns + (pixels_u // cell).astype(np.int64)
+
+    # Rank within the cell, after the live tracks there; the first `per_cell` ranks go first, then by strength.
+    cells = cell_of(u, v)
+    order = np.lexsort((-strength, cells))
+    ordered = cells[order]
+    rank = np.empty(len(u), np.int64)
+    rank[order] = np.arange(len(u)) - np.searchsorted(ordered, ordered)
+    taken = np.bincount(cell_of(occupied[:, 0], occupied[:, 1]), minlength=int(cells.max()) + 1)
+    rank += taken[cells]
+    best = np.lexsort((-strength, np.maximum(rank - (CORNERS.per_cell - 1), 0)))[:count]
+    return np.stack([u[best], v[best]], axis=1).astype(np.float64)
