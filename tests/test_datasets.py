@@ -173,7 +173,8 @@ def test_a_video_beside_a_truth_has_its_own_times(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [({"frames": [5]}, "one past the last"), ({"frames": [9, 3]}, "one past the last"),
-     ({"frames": "3:9"}, "two numbers"), ({"target": 7}, "expected text"), ({"lens": {}}, "lens.model")],
+     ({"frames": "3:9"}, "two numbers"), ({"target": 7}, "target: Input should be a valid string"),
+     ({"lens": {}}, "lens.model")],
 )  # fmt: skip
 def test_truths_that_are_none(tmp_path, words, expected):
     write_truth(tmp_path, **words)

@@ -50,7 +50,7 @@ def test_opencv_yaml(tmp_path):
     ("content", "message"),
     [
         ("%YAML:1.0\n---\na: [1,", "cannot|can read|camera_matrix"),
-        ("cam0:\n  intrinsics: [1, 2]", "not four numbers"),
+        ("cam0:\n  intrinsics: [1, 2]", r"cam0 of .* has intrinsics: \[1, 2\]; expected .* four numbers"),
         ("a: [1, 2", "not YAML"),
         ("a: 1", "no camera with intrinsics"),
         (None, "does not exist"),

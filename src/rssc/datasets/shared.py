@@ -30,7 +30,8 @@ def find_sequences() -> Found:
     folder = data_folder()
     if folder is None:
         return Found((), ("the shared clips are not here; set RSSC_DATA to the folder that has them.",))
-    sequences, skipped = [], []
+    sequences: list[Sequence] = []
+    skipped: list[str] = []
     for sequence, parts in ((_clip_a(folder), (_CLIP_A, _CAMCHAIN)), (_gopro(folder), (_GOPRO,))):
         missing = ["/".join(part) for part in parts if not folder.joinpath(*part).exists()]
         if missing:

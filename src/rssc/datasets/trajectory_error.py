@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.io.tum import TumTrajectory
+from rssc.io.tum import TimedPoses
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.similarity import Similarity, fit_similarity
 
@@ -68,7 +68,7 @@ def _nearest(times: FloatArray, candidates: FloatArray, max_difference: float) -
 
 
 def trajectory_error(
-    estimated: TumTrajectory, truth: TumTrajectory, max_difference_s: float = MAX_DIFFERENCE_S
+    estimated: TimedPoses, truth: TimedPoses, max_difference_s: float = MAX_DIFFERENCE_S
 ) -> TrajectoryError:
     """Absolute trajectory error after Sim(3) alignment.
 
@@ -84,12 +84,20 @@ def trajectory_error(
             f"{_span(estimated)}, true times {_span(truth)}); expected at least 3. Both must count time from the same "
             f"origin in seconds; or allow more with --max-difference."
         )
-    points, targets = estimated.positions_xyz[rows], truth.positions_xyz[true_rows]
-    similarity = fit_similarity(points, targets)
-    errors = np.linalg.norm(similarity.apply(points) - targets, axis=1)
-    length = float(np.linalg.norm(np.diff(targets, axis=0), axis=1).sum())
+    return aligned_error(estimated.positions_xyz[rows], truth.positions_xyz[true_rows])
+
+
+def aligned_error(centres: FloatArray, true_centres: FloatArray) -> TrajectoryError:
+    """Absolute trajectory error of (n, 3) camera centres after Sim(3) alignment to (n, 3) true ones.
+
+    Raises:
+        InputError: The centres lie on a line, so that no similarity can be found.
+    """
+    similarity = fit_similarity(centres, true_centres)
+    errors = np.linalg.norm(similarity.apply(centres) - true_centres, axis=1)
+    length = float(np.linalg.norm(np.diff(true_centres, axis=0), axis=1).sum())
     return TrajectoryError(errors, similarity, length)
 
 
-def _span(trajectory: TumTrajectory) -> str:
+def _span(trajectory: TimedPoses) -> str:
     return f"{trajectory.times_s.min():.3f} to {trajectory.times_s.max():.3f} s"
