@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ Methods = tuple[Literal["te", "ceq", "ceh", "dpq", "dph", "auto"], ...]
 RealMethods = tuple[Literal["colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target"], ...]
 
 
-def print_json(console: Console, document: dict) -> None:
+def print_json(console: Console, document: Mapping[str, object]) -> None:
     """One JSON object as the last line."""
     console.print(json.dumps(document), soft_wrap=True, markup=False, highlight=False)
 
@@ -55,8 +56,7 @@ class Synthetic:
         with stage_progress(console) as progress:
             rows = run_study(
                 folder / "synthetic.csv", trials=self.trials, seed=self.seed, points=self.points, methods=self.methods,
-                jobs=self.jobs, scheduler=self.scheduler,
-                progress=lambda done, total: progress("scenes", done / total),
+                jobs=self.jobs, scheduler=self.scheduler, progress=progress,
             )  # fmt: skip
         for suffix in ("svg", "png"):
             draw_figure(rows, {name: conditions_of(name) for name in FACTORS}, folder / f"synthetic.{suffix}")
@@ -91,8 +91,7 @@ class Efficiency:
         folder = None if self.output is None else make_folder(self.output)
         with stage_progress(console) as progress:
             efficiency = measure_efficiency(
-                trials=self.trials, points=self.points, seed=self.seed, methods=self.methods,
-                progress=lambda done, total: progress("scenes", done / total),
+                trials=self.trials, points=self.points, seed=self.seed, methods=self.methods, progress=progress
             )  # fmt: skip
         tables = [efficiency_table(efficiency)]
         if folder is not None:

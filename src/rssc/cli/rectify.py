@@ -34,14 +34,15 @@ class Rectify:
 
     def run(self, console: Console) -> int:
         from rssc.model.calibration import Calibration
+        from rssc.outputs.rectify import RectifyOptions
         from rssc.outputs.rectify_footage import rectify_footage
         from rssc.outputs.terminal import stage_progress
 
         calibration = Calibration.load(self.calibration)
         with stage_progress(console) as progress:
             done = rectify_footage(
-                self.source, calibration, self.output, progress=lambda share: progress("rectifying", share),
-                row=self.row, undistort=self.undistort, border=self.border,
+                self.source, calibration, self.output, RectifyOptions(self.row, self.undistort, self.border),
+                progress=progress,
             )  # fmt: skip
         lens, last = done.lens, done.source_count - 1
         console.print(

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rssc.datasets.sequence import Sequence as Recording
+from rssc.datasets.trajectory_error import aligned_error
 from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
 from rssc.experiments.results import PARAMETERS
@@ -25,11 +26,10 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
-from rssc.model.similarity import fit_similarity
 from rssc.pipeline.result import answer
 from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
 from rssc.pipeline.target import calibrate_target
-from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.progress import Progress, Stages, silent
 from rssc.start.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 
 COLMAP, TARGET = "colmap", "target"
@@ -57,7 +57,7 @@ def run_real(
     path: Path,
     recordings: Sequence[Recording],
     methods: Sequence[str] = REAL_METHODS,
-    progress: Progress = lambda stage, share: None,
+    progress: Progress = silent,
 ) -> list[RealRow]:
     """Fills the table of all sequences and methods, and returns its rows in the table's order.
 
@@ -181,13 +181,10 @@ class _Work:
         known = np.isfinite(truth).all(axis=1)
         if known.sum() < _LEAST_POSES:
             return np.nan, f"only {int(known.sum())} frames have a true pose"
-        poses = found.cam_from_world[known]
-        centres = camera_centres(poses)
         try:
-            aligned = fit_similarity(centres, truth[known]).apply(centres)
+            return aligned_error(camera_centres(found.cam_from_world[known]), truth[known]).rmse, ""
         except InputError as error:
             return np.nan, str(error)
-        return float(np.sqrt(np.mean(np.sum((aligned - truth[known]) ** 2, axis=1)))), ""
 
 
 def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:

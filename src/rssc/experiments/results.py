@@ -5,6 +5,7 @@ Rows are appended as they come, so that a study that was stopped goes on where i
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from rssc.errors import InputError
 from rssc.io.files import write_text
 
 PARAMETERS = ("fx", "fy", "cx", "cy", "readout_ratio")
+
+
+def json_number(value: float) -> float | None:
+    """The number, or None where it is not finite: JSON has no infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, order=True)
@@ -83,13 +89,13 @@ def append_results(path: Path, rows: Iterable[Row]) -> None:
         file.write(_text(map(_cells, rows)))
 
 
-def _text(table: Iterable[Sequence]) -> str:
+def _text(table: Iterable[Sequence[str | float]]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(table)
     return buffer.getvalue()
 
 
-def _cells(row: Row) -> list:
+def _cells(row: Row) -> list[str | float]:
     condition = row.condition
     return [
         condition.trajectory_noise_hz, condition.readout_ratio, condition.pixel_noise, row.trial, row.seed, row.points,

@@ -10,7 +10,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from rssc.errors import InputError, RsscError
 
@@ -72,7 +73,7 @@ def _run_on_cluster(function: Callable[[Task], Result], tasks: Sequence[Task], s
             yield result
 
 
-def import_extra(module: str, what: str) -> Any:
+def import_extra(module: str, what: str) -> ModuleType:
     """A module of the optional dependencies, or one line that says how to get it."""
     from importlib import import_module
 

@@ -47,7 +47,7 @@ class Evaluation:
     notes: tuple[str, ...]
     """What could not be compared, and why."""
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, object]:
         """The contents of the JSON line."""
         return {
             "parameters": {

@@ -5,7 +5,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
 from rssc.solver.problem import with_trajectory
 
-Image = NDArray[np.integer | np.floating]
+Pixel = TypeVar("Pixel", bound=np.integer | np.floating)
 
 ROWS = ("first", "middle", "last")
 BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
@@ -50,14 +50,14 @@ class RectifyOptions:
 class Rectifier:
     """Rectifies the frames of one scene."""
 
-    def __init__(self, scene: Scene, **options: Any) -> None:
+    def __init__(self, scene: Scene, options: RectifyOptions | None = None) -> None:
         """Prepares what all frames share.
 
         Args:
-            scene: Calibrated; one of `Calibration.stretches`.
-            **options: Fields of `RectifyOptions`.
+            scene: Calibrated; of one of `Calibration.stretches`.
+            options: What the images should look like.
         """
-        self.options = RectifyOptions(**options)
+        self.options = options or RectifyOptions()
         self._scene = scene = with_trajectory(scene)
         camera = scene.camera
         self.lens = _pinhole(camera.lens) if self.options.undistort else camera.lens
@@ -76,7 +76,7 @@ class Rectifier:
         lines = camera.line_count
         return {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row] * (lines - 1) / lines
 
-    def rectify(self, image: Image, frame: int) -> Image:
+    def rectify(self, image: NDArray[Pixel], frame: int) -> NDArray[Pixel]:
         """The rectified image of a frame.
 
         Args:
@@ -114,16 +114,18 @@ class Rectifier:
         return pixels.reshape(self._grid_shape)
 
 
-def rectify_frame(image: Image, scene: Scene, frame: int, **options: Any) -> Image:
+def rectify_frame(
+    image: NDArray[Pixel], scene: Scene, frame: int, options: RectifyOptions | None = None
+) -> NDArray[Pixel]:
     """The image of one frame as a global shutter would have taken it, at the time of one row.
 
     Args:
         image: (height, width) or (height, width, channels), of any bit depth.
-        scene: Calibrated; one of `Calibration.stretches`.
+        scene: Calibrated; of one of `Calibration.stretches`.
         frame: Index of the frame in the scene.
-        **options: Fields of `RectifyOptions`.
+        options: What the image should look like.
     """
-    return Rectifier(scene, **options).rectify(image, frame)
+    return Rectifier(scene, options).rectify(image, frame)
 
 
 def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] = (1, 1)) -> NDArray[np.float32]:
@@ -138,11 +140,12 @@ def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] =
     return warp.expand_grid(grid, _SPACING, width, height, *factors)
 
 
-def sample(image: Image, source_map: NDArray[np.float32], border: str, black: float = 0.0) -> Image:
+def sample(image: NDArray[Pixel], source_map: NDArray[np.float32], border: str, black: float = 0.0) -> NDArray[Pixel]:
     """The image at the pixels of a map, bicubic; `black` is what the border "black" is filled with."""
-    return cv2.remap(
+    sampled = cv2.remap(
         image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
+    return np.asarray(sampled, image.dtype)
 
 
 def _pinhole(lens: Lens) -> Lens:

@@ -1,32 +1,34 @@
 """What the terminal shows: progress by stage, and the result with its error bars."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBars
 from rich.table import Table
 
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 from rssc.pipeline.check import Check
+from rssc.runtime.progress import Progress
 
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
 
 
 @contextmanager
-def stage_progress(console: Console) -> Iterator:
-    """A callback `progress(stage, share)` that draws one bar per stage."""
+def stage_progress(console: Console) -> Generator[Progress]:
+    """A callback that draws one bar per stage."""
     columns = (TextColumn("{task.description:16s}"), BarColumn(bar_width=30), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        tasks: dict[str, object] = {}
+    with ProgressBars(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
 
         def report(stage: str, share: float) -> None:
             if stage not in tasks:
-                tasks[stage] = progress.add_task(stage, total=1.0)
-            progress.update(tasks[stage], completed=share)  # type: ignore[arg-type]
+                tasks[stage] = bars.add_task(stage, total=1.0)
+            bars.update(tasks[stage], completed=share)
 
         yield report
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from rssc.model.arrays import FloatArray
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment
 
 
-def _matrix(name: str, values: np.ndarray) -> str:
+def _matrix(name: str, values: FloatArray) -> str:
     values = np.atleast_2d(values)
     data = ", ".join(repr(float(value)) for value in values.ravel())
     rows, columns = values.shape

@@ -3,16 +3,17 @@
 import numpy as np
 import yaml
 
+from rssc.model.arrays import FloatArray
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment
 
 
-def _yaml(export: Export, document: dict) -> bytes:
+def _yaml(export: Export, document: dict[str, object]) -> bytes:
     return (comment(export.statement) + yaml.safe_dump(document, default_flow_style=None, sort_keys=False)).encode()
 
 
 def _kalibr(export: Export) -> Files:
     camera, lens = export.camera, export.camera.lens
-    document = {
+    document: dict[str, object] = {
         "cam0": {
             "camera_model": "pinhole",
             "intrinsics": [lens.fx, lens.fy, lens.cx, lens.cy],
@@ -38,7 +39,7 @@ KALIBR = Exporter(
 )
 
 
-def _ros_matrix(values: np.ndarray) -> dict:
+def _ros_matrix(values: FloatArray) -> dict[str, object]:
     rows, columns = values.shape
     return {"rows": rows, "cols": columns, "data": [float(value) for value in values.ravel()]}
 
@@ -46,7 +47,7 @@ def _ros_matrix(values: np.ndarray) -> dict:
 def _ros(export: Export) -> Files:
     # plumb_bob is k1 k2 p1 p2 k3.
     coefficients = export.distortion if export.is_fisheye else (*export.distortion, 0.0)
-    document = {
+    document: dict[str, object] = {
         "image_width": export.camera.width,
         "image_height": export.camera.height,
         "camera_name": "camera",

@@ -27,7 +27,7 @@ def _world_from_cam_opengl(cam_from_world: FloatArray) -> FloatArray:
     return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres[:, :, None]], axis=2))
 
 
-def _intrinsics(export: Export) -> dict:
+def _intrinsics(export: Export) -> dict[str, float]:
     camera, lens = export.camera, export.camera.lens
     names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "p1", "p2")
     return {
@@ -41,7 +41,7 @@ def _intrinsics(export: Export) -> dict:
     }
 
 
-def _json(document: dict) -> bytes:
+def _json(document: dict[str, object]) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
@@ -77,7 +77,7 @@ def _nerfstudio(export: Export) -> Files:
             strict=True,
         )
     ]
-    document = {
+    document: dict[str, object] = {
         "rssc": dict(export.statement),
         "camera_model": "OPENCV_FISHEYE" if export.is_fisheye else "OPENCV",
         **_intrinsics(export),
@@ -101,7 +101,7 @@ NERFSTUDIO = Exporter(
 )
 
 
-def _field(export: Export) -> dict:
+def _field(export: Export) -> dict[str, object]:
     """`scale` and `offset` that put most points into the unit cube, where instant-ngp has its detail."""
     points = export.frames.scene.points
     centre = np.median(points, axis=0)
@@ -118,7 +118,7 @@ def _instant_ngp(export: Export) -> Files:
     if export.is_fisheye:
         # With all coefficients zero instant-ngp takes the lens for a pinhole, whatever is_fisheye says.
         intrinsics = {"is_fisheye": True, **intrinsics, "k1": intrinsics["k1"] or _TINY}
-    document = {
+    document: dict[str, object] = {
         "rssc": dict(export.statement),
         **intrinsics,
         **_field(export),
