@@ -10,6 +10,7 @@ Rows are 0 .. H - 1 here and may be fractions: the middle row is (H - 1) / 2, th
 sensor that reads sideways, read column and W.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -26,6 +27,8 @@ DOWNWARDS = ("top_to_bottom",)
 CENTRE_ZERO = "(0, 0) is the centre of the top-left pixel, as in OpenCV"
 CENTRE_HALF = "(0.5, 0.5) is the centre of the top-left pixel, as in COLMAP: OpenCV's cx and cy plus 0.5"
 HALF_PIXEL = 0.5
+GREY = 128
+"""Colour of points in formats that want one."""
 
 Files = Mapping[str, bytes]
 """Names of files, with what is in them."""
@@ -132,6 +135,11 @@ class Export:
 def comment(statement: Mapping[str, object]) -> str:
     """The statement as lines of comment, for YAML and text files."""
     return "".join(f"# {name}: {value}\n" for name, value in statement.items())
+
+
+def json_bytes(document: Mapping[str, object]) -> bytes:
+    """A JSON file."""
+    return (json.dumps(document, indent=1) + "\n").encode()
 
 
 def homogeneous(poses: FloatArray) -> FloatArray:

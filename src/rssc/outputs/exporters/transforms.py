@@ -8,12 +8,22 @@ nerfstudio moves the camera from the pose of the middle row with constant veloci
 the poses of the image's upper and lower edge. Neither follows the trajectory within a frame more closely than that.
 """
 
-import json
-
 import numpy as np
 
+from rssc.io.ply import ply_bytes
 from rssc.model.arrays import FloatArray
-from rssc.outputs.exporters.exporter import CENTRE_HALF, DOWNWARDS, HALF_PIXEL, Export, Exporter, Files, homogeneous
+from rssc.model.poses import camera_centres
+from rssc.outputs.exporters.exporter import (
+    CENTRE_HALF,
+    DOWNWARDS,
+    GREY,
+    HALF_PIXEL,
+    Export,
+    Exporter,
+    Files,
+    homogeneous,
+    json_bytes,
+)
 
 _OPENGL_FROM_OPENCV = np.array([1.0, -1.0, -1.0])
 _TINY = 1e-12
@@ -23,8 +33,8 @@ _FIELD_SHARE = 95.0
 def _world_from_cam_opengl(cam_from_world: FloatArray) -> FloatArray:
     """(n, 4, 4) camera to world of (n, 3, 4) poses, with OpenGL's camera axes."""
     rotations = cam_from_world[:, :, :3].transpose(0, 2, 1)
-    centres = -np.einsum("nij,nj->ni", rotations, cam_from_world[:, :, 3])
-    return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres[:, :, None]], axis=2))
+    centres = camera_centres(cam_from_world)[:, :, None]
+    return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres], axis=2))
 
 
 def _intrinsics(export: Export) -> dict[str, float]:
@@ -39,20 +49,6 @@ def _intrinsics(export: Export) -> dict[str, float]:
         "cy": lens.cy + HALF_PIXEL,
         **dict(zip(names, export.distortion, strict=True)),
     }
-
-
-def _json(document: dict[str, object]) -> bytes:
-    return (json.dumps(document, indent=1) + "\n").encode()
-
-
-def _coloured_ply(points: FloatArray) -> bytes:
-    """Binary PLY of (n, 3) grey points; nerfstudio reads colours and gets none from tracks of grey images."""
-    vertices = np.zeros(len(points), dtype=[("position", "<f4", 3), ("colour", "u1", 3)])
-    vertices["position"], vertices["colour"] = points, 128
-    properties = "".join(f"property float {axis}\n" for axis in "xyz")
-    properties += "".join(f"property uchar {colour}\n" for colour in ("red", "green", "blue"))
-    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(points)}\n{properties}end_header\n"
-    return header.encode() + vertices.tobytes()
 
 
 def _nerfstudio(export: Export) -> Files:
@@ -86,7 +82,9 @@ def _nerfstudio(export: Export) -> Files:
         "ply_file_path": "sparse_pc.ply",
         "frames": frames,
     }
-    return {"transforms.json": _json(document), "sparse_pc.ply": _coloured_ply(export.frames.scene.points)}
+    # nerfstudio expects colours; tracks of grey images have none.
+    points = ply_bytes(export.frames.scene.points, grey=GREY)
+    return {"transforms.json": json_bytes(document), "sparse_pc.ply": points}
 
 
 NERFSTUDIO = Exporter(
@@ -132,7 +130,7 @@ def _instant_ngp(export: Export) -> Files:
             for name, start, end in zip(export.image_names, starts, ends, strict=True)
         ],
     }
-    return {"transforms.json": _json(document)}
+    return {"transforms.json": json_bytes(document)}
 
 
 INSTANT_NGP = Exporter(
