@@ -49,16 +49,17 @@ def _reconstruction(export: Export, row: float) -> "Reconstruction":
     elements: list[list[tuple[int, int]]] = [[] for _ in range(tracks.point_count)]
     by_frame = np.argsort(tracks.frames, kind="stable")
     bounds = np.searchsorted(tracks.frames[by_frame], np.arange(1, tracks.frame_count))
-    for frame, (here, pose) in enumerate(zip(np.split(by_frame, bounds), export.row_poses(row), strict=True)):
+    images = zip(export.image_names, export.row_poses(row), np.split(by_frame, bounds), strict=True)
+    for number, (image_name, pose, here) in enumerate(images, 1):
         model.add_image_with_trivial_frame(
             pycolmap.Image(
-                name=export.image_names[frame], keypoints=tracks.pixels[here] + HALF_PIXEL, camera_id=_CAMERA_ID,
-                image_id=frame + 1,
+                name=image_name, keypoints=tracks.pixels[here] + HALF_PIXEL, camera_id=_CAMERA_ID, image_id=number
             ),
             pycolmap.Rigid3d(pose),
-        )  # fmt: skip
-        for place, point in enumerate(tracks.points[here].tolist()):
-            elements[point].append((frame + 1, place))
+        )
+        points: list[int] = tracks.points[here].tolist()
+        for place, point in enumerate(points):
+            elements[point].append((number, place))
     grey = np.full(3, GREY, np.uint8)
     for i, (position, error) in enumerate(zip(scene.points[seen], _mean_errors(export), strict=True)):
         track = pycolmap.Track([pycolmap.TrackElement(*element) for element in elements[i]])
