@@ -18,7 +18,9 @@ RealMethods = tuple[Literal["colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", 
 
 def print_json(console: Console, document: Mapping[str, object]) -> None:
     """One JSON object as the last line."""
-    console.print(json.dumps(document), soft_wrap=True, markup=False, highlight=False)
+    from rssc.outputs.terminal import print_text
+
+    print_text(console, json.dumps(document), wrap=False)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Synthetic:
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         import_extra("matplotlib", "the figure")
         folder = make_folder(self.output)
@@ -64,7 +66,7 @@ class Synthetic:
         tables = summary_tables(summary)
         write_text(folder / "synthetic.md", markdown("![Median absolute errors](synthetic.png)", tables))
         print_tables(console, tables)
-        console.print(f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png", markup=False)
+        print_text(console, f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png")
         print_json(console, summary.document())
         return 0
 
@@ -86,7 +88,7 @@ class Efficiency:
         from rssc.experiments.efficiency import efficiency_table, measure_efficiency
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         folder = None if self.output is None else make_folder(self.output)
         with stage_progress(console) as progress:
@@ -98,7 +100,7 @@ class Efficiency:
             write_text(folder / "efficiency.md", markdown("Time to solve the paper's simulation.", tables))
         print_tables(console, tables)
         if folder is not None:
-            console.print(f"Written to {folder}: efficiency.md", markup=False)
+            print_text(console, f"Written to {folder}: efficiency.md")
         print_json(console, efficiency.document())
         return 0
 
@@ -123,7 +125,7 @@ class Real:
         from rssc.experiments.real_table import OPENING, document, median_tables, sequence_tables
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         found = [find_sequences(source) for source in self.sources]
         recordings = [sequence for one in found for sequence in one.sequences]
@@ -131,14 +133,14 @@ class Real:
         if not recordings:
             raise InputError(" ".join(skipped))
         for reason in skipped:
-            console.print(f"note: {reason}", markup=False, highlight=False)
+            print_text(console, f"note: {reason}")
         folder = make_folder(self.output)
         with stage_progress(console) as progress:
             rows = run_real(folder / "real.csv", recordings, self.methods, progress)
         tables = [*sequence_tables(rows), *median_tables(rows)]
         write_text(folder / "real.md", markdown(OPENING, tables))
         print_tables(console, tables)
-        console.print(f"Written to {folder}: real.csv, real.md", markup=False)
+        print_text(console, f"Written to {folder}: real.csv, real.md")
         print_json(console, document(rows))
         return 0
 

@@ -24,6 +24,7 @@ class Report:
         from rssc.model.calibration import Calibration
         from rssc.outputs.report import write_report
         from rssc.outputs.result_folder import REPORT_NAME
+        from rssc.outputs.terminal import print_text
 
         path = self.output or self.calibration.with_name(REPORT_NAME)
         moved = self.source
@@ -31,5 +32,5 @@ class Report:
             Calibration.load(self.calibration), path,
             images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
         )  # fmt: skip
-        console.print(f"Written: {path}", markup=False, soft_wrap=True)
+        print_text(console, f"Written: {path}", wrap=False)
         return 0

@@ -13,6 +13,7 @@ from rssc.io.tum import read_tum
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.covariance import UNKNOWN_SIGMA
+from rssc.outputs.terminal import print_text
 
 TRAJECTORY_NAME = "trajectory.tum"
 
@@ -138,11 +139,11 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     console.print(table)
     if evaluation.trajectory is not None:
         numbers = evaluation.trajectory.statistics()
-        console.print(
+        print_text(
+            console,
             f"trajectory error after Sim(3) alignment of {numbers['poses']} poses: rmse {numbers['rmse']:.6f}, median "
             f"{numbers['median']:.6f}, max {numbers['max']:.6f} on a path of {numbers['path_length']:.3f} (units of "
             f"the truth), scale {numbers['scale']:.6f}",
-            highlight=False,
         )
     for note in evaluation.notes:
-        console.print(f"note: {note}", highlight=False)
+        print_text(console, f"note: {note}")
