@@ -1,4 +1,4 @@
-"""The protocol of all datasets: what was recorded, and what is true of it."""
+"""What every dataset gives: recordings, and their ground truth."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +10,18 @@ from rssc.errors import InputError
 from rssc.io.tum import read_euroc, read_tum
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
+from rssc.runtime.constants import Constants
 
-_MAX_GAP_S = 0.1
+
+@dataclass(frozen=True)
+class DatasetConstants(Constants):
+    """Of comparing with true trajectories."""
+
+    longest_gap_s: float = 0.1
+    """True poses further apart are not interpolated; twelve intervals of motion capture at 120 Hz, chosen by hand."""
+
+
+DATASETS = DatasetConstants()
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class TrueTrajectory:
         offsets = Rotation.from_quat(poses.orientations_quat_xyzw).apply(self.camera_in_body)
         centres = (poses.positions_xyz + offsets)[order]
         after = np.clip(np.searchsorted(known_s, times_s), 1, len(known_s) - 1)
-        near = (known_s[after] - known_s[after - 1] <= _MAX_GAP_S) | np.isin(times_s, known_s)
+        near = (known_s[after] - known_s[after - 1] <= DATASETS.longest_gap_s) | np.isin(times_s, known_s)
         near &= (times_s >= known_s[0]) & (times_s <= known_s[-1])
         found = np.column_stack([np.interp(times_s, known_s, centres[:, axis]) for axis in range(3)])
         return np.where(near[:, None], found, np.nan)
@@ -50,22 +60,22 @@ class Sequence:
 
     name: str
     dataset: str
-    """Sequences of a dataset have their medians together."""
+    """Medians are taken over the sequences of a dataset."""
     source: Path
     """Video file, or folder of images."""
     truth: Camera
     """The camera of these images; its shutter is the sensor's."""
     fps: float | None = None
-    """Frames per second, where the source does not tell."""
+    """Frames per second, where the source has no time stamps."""
     undistorted_from: str | None = None
-    """FILE[:CAM], what the images were undistorted with; none where they are as the sensor read them."""
+    """FILE[:CAM], the calibration that the images were undistorted with; none where they were not."""
     trajectory: TrueTrajectory | None = None
     frames: tuple[int, int] | None = None
     """First frame and one past the last; none for all, or the best `window` of a long source."""
     window: int | None = None
     """How many consecutive frames to take from a long source."""
     target: str | None = None
-    """A board that the frames show, as `rssc calibrate --target` takes it."""
+    """A board that the frames show, as `rssc.model.target` reads it."""
     in_paper: str | None = None
     """Name of the sequence in the paper's tables."""
 

@@ -23,11 +23,20 @@ from rssc.model.lens import Lens
 from rssc.model.stretch import Stretch
 from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, sample
 from rssc.outputs.video_files import ChangePlane, Plane, check_video_name, write_changed_video
+from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Report, silent
 from rssc.runtime.threads import run_chunks
 
-_SEEK_FRAMES = 30
-"""Frames to skip for which seeking in a video is worth it."""
+
+@dataclass(frozen=True)
+class FootageConstants(Constants):
+    """Of reading a video for rectification."""
+
+    seek_frames: int = 30
+    """Gaps between wanted frames that are longer are skipped by seeking, not by decoding; affects time only."""
+
+
+FOOTAGE = FootageConstants()
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,7 @@ def _rectify_video(
     done: list[int] = []
 
     def pictures() -> Iterator[tuple[av.VideoFrame, ChangePlane]]:
-        for first, last in _runs(np.array(numbers), _SEEK_FRAMES):
+        for first, last in _runs(np.array(numbers), FOOTAGE.seek_frames):
             for number, frame in video.decode(first, last):
                 if number not in tasks:
                     continue

@@ -8,6 +8,8 @@ nerfstudio moves the camera from the pose of the middle row with constant veloci
 the poses of the image's upper and lower edge. Neither follows the trajectory within a frame more closely than that.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rssc.io.ply import ply_bytes
@@ -24,10 +26,22 @@ from rssc.outputs.exporters.exporter import (
     homogeneous,
     json_bytes,
 )
+from rssc.runtime.constants import Constants
 
 _OPENGL_FROM_OPENCV = np.array([1.0, -1.0, -1.0])
 _TINY = 1e-12
-_FIELD_SHARE = 95.0
+
+
+@dataclass(frozen=True)
+class InstantNgpConstants(Constants):
+    """Of the scene's place in instant-ngp's unit cube."""
+
+    inside_percent: float = 95.0
+    """Of the points lie in the unit cube, where instant-ngp has its detail; the rest are outliers or far background.
+    Chosen by hand."""
+
+
+INSTANT_NGP_CONSTANTS = InstantNgpConstants()
 
 
 def _world_from_cam_opengl(cam_from_world: FloatArray) -> FloatArray:
@@ -103,7 +117,7 @@ def _field(export: Export) -> dict[str, object]:
     """`scale` and `offset` that put most points into the unit cube, where instant-ngp has its detail."""
     points = export.frames.scene.points
     centre = np.median(points, axis=0)
-    radius = float(np.percentile(np.linalg.norm(points - centre, axis=1), _FIELD_SHARE))
+    radius = float(np.percentile(np.linalg.norm(points - centre, axis=1), INSTANT_NGP_CONSTANTS.inside_percent))
     scale = 0.5 / max(radius, _TINY)
     return {"scale": scale, "offset": (0.5 - scale * centre).tolist(), "aabb_scale": 16}
 
