@@ -29,7 +29,7 @@ def test_kalibr(tmp_path):
     assert size == (1280, 1024)
     assert (lens.model, lens.fx, lens.distortion[2]) == ("fisheye", 739.0, -0.008)
     assert read_lens(f"{path}:cam0")[0].model == "opencv"
-    with pytest.raises(InputError, match="say which"):
+    with pytest.raises(InputError, match="name one"):
         read_lens(str(path))
     with pytest.raises(InputError, match="no camera cam7"):
         read_lens(f"{path}:cam7")

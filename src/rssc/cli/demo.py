@@ -1,4 +1,4 @@
-"""`rssc demo`: the whole thing in a minute, without any data."""
+"""`rssc demo`: a complete calibration in a minute, without any data."""
 
 import time
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ class Synthetic:
     """The paper's simulation: all methods over trajectory noise, readout ratio and pixel noise.
 
     Writes synthetic.csv (one row per condition, trial and method), the figure, and synthetic.md with the figure and the
-    checks. The same command again goes on where it was stopped.
+    checks. The same command again resumes an interrupted study.
     """
 
     output: Output
@@ -109,7 +109,7 @@ class Efficiency:
 class Real:
     """The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
 
-    Writes real.csv (one row per sequence and method) and real.md. The same command again goes on where it was stopped.
+    Writes real.csv (one row per sequence and method) and real.md. The same command again resumes an interrupted study.
     """
 
     output: Output

@@ -1,4 +1,4 @@
-"""`rssc export`: the calibration in the words of other tools."""
+"""`rssc export`: the calibration in the formats of other tools."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -30,7 +30,7 @@ class Rectify:
     undistort: bool = False
     """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
     border: Literal["replicate", "black"] = "replicate"
-    """What fills places at the border that the frame did not see: its nearest pixels, or black."""
+    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
 
     def run(self, console: Console) -> int:
         from rssc.model.calibration import Calibration

@@ -1,4 +1,4 @@
-"""Any folder with a truth: truth.json as `rssc simulate` writes it, beside a video or images.
+"""Any folder with ground truth: a truth.json, as simulations write it, beside a video or images.
 
 FOLDER/truth.json         `image`, `lens` and `shutter` as in a calibration.json, and, where they are needed:
                             "undistorted_from": "camchain.yaml:cam1", a file beside truth.json
@@ -18,9 +18,9 @@ from rssc.errors import InputError
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.camera_file import TruthFile, read_document
+from rssc.io.tum import TRAJECTORY_NAME
 
 TRUTH_NAME = "truth.json"
-TRAJECTORY_NAME = "trajectory.tum"
 
 
 class SequenceFile(TruthFile):

@@ -86,4 +86,4 @@ class Found:
 
     sequences: tuple[Sequence, ...]
     skipped: tuple[str, ...] = ()
-    """Sentences that say what is missing and where it would be looked for."""
+    """For each recording that is missing, a sentence with the place where it was expected."""

@@ -1,8 +1,8 @@
 """The two clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
 
-Their laboratory values come with the data; clip A is undistorted, so that its lens is a pinhole and its rows have to be
-mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius, whose focal lengths compare with
-those of a fisheye at the image's centre.
+Their laboratory values come with the data. Clip A is undistorted, so that its lens is a pinhole and its rows have to be
+mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius; its focal lengths are comparable
+to those of a fisheye at the image's centre.
 """
 
 import os

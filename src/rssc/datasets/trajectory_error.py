@@ -1,8 +1,8 @@
-"""How far an estimated trajectory is from the truth, after the similarity that brings it closest.
+"""Absolute trajectory error: distances to the true trajectory after alignment by a similarity.
 
-With x the estimated and y the true camera centres at the same times, what is left after the best similarity are the
-absolute trajectory errors |s R x_i + t - y_i|. Poses are matched by the nearest time stamp, from the trajectory with
-fewer poses to the other.
+With x the estimated and y the true camera centres at the same times, the errors are |s R x_i + t - y_i| for the
+similarity with the least sum of squares. Poses are matched by the nearest time stamp, from the trajectory with fewer
+poses to the other.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.similarity import Similarity, fit_similarity
 
 MAX_DIFFERENCE_S = 0.01
+"""evo's default."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class TrajectoryError:
         return float(np.sqrt(np.mean(self.errors**2)))
 
     def statistics(self) -> dict[str, float]:
-        """The figures that evo prints, and what they refer to."""
+        """The statistics that evo prints, with the number of poses, the scale and the length of the path."""
         errors = self.errors
         return {
             "poses": len(errors),
@@ -82,7 +83,7 @@ def trajectory_error(
         raise InputError(
             f"{len(rows)} of {len(estimated)} poses have a true pose within {max_difference_s} s (estimated times "
             f"{_span(estimated)}, true times {_span(truth)}); expected at least 3. Both must count time from the same "
-            f"origin in seconds; or allow more with --max-difference."
+            f"origin in seconds; or allow a larger difference in time."
         )
     return aligned_error(estimated.positions_xyz[rows], truth.positions_xyz[true_rows])
 

@@ -23,7 +23,7 @@ from rssc.model.poses import camera_centres
 
 LINE_DELAY_S = 29.4737e-6
 WINDOW = 50
-"""Frames of a sequence, as in the paper, which does not say which."""
+"""Frames per sequence, as in the paper, which does not state their range."""
 _CAMERA = "cam1"
 _DEPTHS = ("", "*/", "*/*/")
 
@@ -83,10 +83,10 @@ def _read_table(path: Path) -> tuple[IntArray, list[str]]:
         raise InputError(f"{path} is no table of images; expected lines of `time in ns, file`.") from None
     if len(stamps) < 2 or np.any(np.diff(stamps) <= 0):
         raise InputError(f"{path} has {len(stamps)} images; expected several, with increasing times.")
-    # Frames are found by their names later on, so that these have to tell the same times.
+    # The footage reader takes times from the names, so these must agree with the table.
     if any(Path(file).stem != str(stamp) for file, stamp in zip(files, stamps, strict=True)):
         raise InputError(
-            f"{path} names images that are not called by their time stamps; expected 1548685846939326526.png."
+            f"{path} names images that are not named by their time stamps; expected 1548685846939326526.png."
         )
     return stamps, files
 

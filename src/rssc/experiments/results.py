@@ -1,6 +1,6 @@
 """Results of the simulation as a tidy table: one row per condition, trial and method, kept in a CSV file.
 
-Rows are appended as they come, so that a study that was stopped goes on where it was. A torn last line is dropped.
+Rows are appended one trial at a time, so that an interrupted study can be resumed. An incomplete last line is dropped.
 """
 
 import csv
@@ -44,7 +44,7 @@ class Row:
     seed: int
     """Of the simulated scene."""
     points: int
-    """That were asked for."""
+    """Requested number of points."""
     method: str
     errors: tuple[float, ...]
     """Absolute errors of `PARAMETERS`; infinite where the method failed."""
@@ -72,13 +72,13 @@ COLUMNS = (
 
 
 def open_results(path: Path) -> list[Row]:
-    """Rows of a table that may be there already; leaves a file that rows can be appended to."""
+    """Rows of a table that may exist already; leaves a file that rows can be appended to."""
     rows: list[Row] = []
     if path.exists():
         with path.open(newline="") as file:
             reader = csv.reader(file)
             if tuple(next(reader, ())) != COLUMNS:
-                raise InputError(f"{path} is not a table of this study; choose another folder with -o.")
+                raise InputError(f"{path} is not a table of this study; choose another output folder.")
             rows = [_parse(cells) for cells in reader if _complete(cells)]
     write_text(path, _text([COLUMNS, *map(_cells, rows)]))
     return rows

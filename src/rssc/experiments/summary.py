@@ -1,12 +1,13 @@
-"""What the simulation shows: every method against the Cramer-Rao bound, and auto against the best method.
+"""Checks of the simulation: every method against the Cramer-Rao bound, and auto against the best method.
 
     to the bound    root mean square of error / bound over the trials and parameters of a condition
     auto to best    root mean square error of auto over that of the best method, per condition and parameter
 
-The paper shows medians, and so does the figure. These checks take root mean squares of paired trials instead: the
-median of 50 errors is known to 17 %, too coarse for a limit of 10 %, and it would forgive a method that fails one time
-in three; a failed solve has infinite errors here. The best of several methods is best by luck as well, so each
-comparison comes with the low end of its 90 % bootstrap interval over the trials: above the limit, the excess is real.
+The paper shows medians, and so does the figure. These checks use root mean squares of paired trials instead: the
+median of 50 errors has a standard error of 17 %, too coarse for a limit of 10 %, and it ignores a method that fails one
+time in three; a failed solve has infinite errors here. The best of several methods is partly best by chance, so each
+comparison has the low end of its 90 % bootstrap interval over the trials; the excess is significant where that, too, is
+above the limit.
 """
 
 from collections.abc import Sequence

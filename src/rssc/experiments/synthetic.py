@@ -100,7 +100,7 @@ def run_study(
     if any(row.seed != trial_seed(seed, row.trial) or row.points != points for row in rows):
         raise InputError(
             f"{path} has rows with another seed or number of points than {seed} and {points}; give those, or choose "
-            f"another folder with -o."
+            f"another output folder."
         )
     wanted = [
         Trial(condition, number, trial_seed(seed, number), points, tuple(methods))

@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table and what has to be said below it. The first column has labels, the others numbers."""
+    """A table with notes below it. The first column has labels, the others numbers."""
 
     title: str
     headings: tuple[str, ...]

@@ -29,7 +29,7 @@ class KalibrCamera(BaseModel):
 
 
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
-    """The lens named by FILE or FILE:CAM, and the image size that it is for where the file says so.
+    """The lens named by FILE or FILE:CAM, and its image size where the file states it.
 
     Args:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
@@ -58,7 +58,7 @@ def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, Kali
     if not cameras:
         raise InputError(f"{path} has no camera with intrinsics; expected a Kalibr camchain or an OpenCV YAML.")
     if camera is None and len(cameras) > 1:
-        raise InputError(f"{path} has {', '.join(cameras)}; say which, for instance {path}:{next(iter(cameras))}.")
+        raise InputError(f"{path} has {', '.join(cameras)}; name one, for instance {path}:{next(iter(cameras))}.")
     name = camera or next(iter(cameras))
     if name not in cameras:
         raise InputError(f"{path} has no camera {name}; it has {', '.join(cameras)}.")

@@ -16,6 +16,8 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 
+TRAJECTORY_NAME = "trajectory.tum"
+"""Of a trajectory beside a calibration.json or a truth.json."""
 _TUM_COLUMNS = "t tx ty tz qx qy qz qw"
 _EUROC_COLUMNS = "t, px, py, pz, qw, qx, qy, qz"
 _COLUMN_COUNT = 8

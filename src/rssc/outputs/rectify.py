@@ -44,7 +44,7 @@ RECTIFY = RectifyConstants()
 
 @dataclass(frozen=True)
 class RectifyOptions:
-    """What the rectified images should look like."""
+    """Reference row, lens and border of rectified images."""
 
     row: Literal["first", "middle", "last"] = "middle"
     """The row (or column) whose pose the whole image gets."""
@@ -68,7 +68,7 @@ class Rectifier:
 
         Args:
             scene: Calibrated; of one of `Calibration.stretches`.
-            options: What the images should look like.
+            options: Reference row, lens and border of the images.
         """
         self.options = options or RectifyOptions()
         self._scene = scene = with_trajectory(scene)
@@ -137,7 +137,7 @@ def rectify_frame(
         image: (height, width) or (height, width, channels), of any bit depth.
         scene: Calibrated; of one of `Calibration.stretches`.
         frame: Index of the frame in the scene.
-        options: What the image should look like.
+        options: Reference row, lens and border of the image.
     """
     return Rectifier(scene, options).rectify(image, frame)
 

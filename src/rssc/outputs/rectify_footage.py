@@ -80,7 +80,7 @@ def rectify_footage(
         source: The video or the folder of images that was calibrated.
         calibration: With its stretches.
         output: A new video (.mp4, .mov, .mkv) for a video, a folder for a folder.
-        options: What the images should look like.
+        options: Reference row, lens and border of the images.
         progress: Called with the name of the stage and the share of it that is done.
 
     Raises:
@@ -101,7 +101,7 @@ def rectify_footage(
 
 
 def _stretches_of(source: Path, calibration: Calibration) -> list[Stretch]:
-    """The stretches of one of several sources; footage that was moved is known by its name, a single one needs none."""
+    """The stretches of a source. Footage that was moved is found by its name; a single source may have any name."""
     stretches = list(calibration.require_stretches())
     names = sorted({stretch.source for stretch in stretches})
     if len(names) == 1:
@@ -126,7 +126,7 @@ def _rectify_folder(
             "Give the folder that was calibrated."
         )
     if output.resolve() == source.resolve():
-        raise InputError(f"{output} is the folder of the source; choose another with -o.")
+        raise InputError(f"{output} is the folder of the source; choose another output folder.")
     make_folder(output)
     numbers = list(tasks)
     done: list[int] = []
@@ -134,7 +134,7 @@ def _rectify_folder(
     def rectify(_: int, begin: int, end: int) -> None:
         for number in numbers[begin:end]:
             task = tasks[number]
-            # As they are: bit depth, colours and transparency kept, rows of the sensor whatever the EXIF data say.
+            # Unchanged: bit depth, colours and transparency; EXIF rotation is ignored, so that rows stay the sensor's.
             image = cv2.imread(str(source / task.name), cv2.IMREAD_UNCHANGED)
             if image is None:
                 raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
@@ -153,7 +153,7 @@ def _rectify_video(
 ) -> tuple[list[int], int]:
     check_video_name(output)
     if output.resolve() == source.resolve():
-        raise InputError(f"{output} is the source itself; choose another name with -o.")
+        raise InputError(f"{output} is the source itself; choose another output name.")
     video = Video(source, None)
     numbers, count = list(tasks), len(video.names)
     if numbers[-1] >= count:

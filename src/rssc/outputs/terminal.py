@@ -1,4 +1,4 @@
-"""What the terminal shows: progress by stage, and the result with its error bars."""
+"""Output on the terminal: progress by stage, and results with their error bars."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     table.add_column("+- 95 %", justify="right")
     if truth is not None:
         table.add_column("truth", justify="right")
-        table.add_column("off by", justify="right")
+        table.add_column("error", justify="right")
 
     def row(name: str, value: float, sigma: float, true: float | None, digits: int) -> None:
         half_width = f"{SIGMAS_95 * sigma:.{digits}f}" if sigma < UNKNOWN_SIGMA else "unknown"
@@ -98,7 +98,7 @@ _CHECK_WORDS = {
 
 
 def print_check(console: Console, check: Check) -> None:
-    """What a quick look says."""
+    """The result of a quick check."""
     console.print(_coloured(_CHECK_WORDS[check.status], check.status))
     for reason in check.reasons:
         print_text(console, f"  - {reason}")

@@ -1,4 +1,4 @@
-"""Videos like the one they are made from: other pictures; the same time stamps, colours, rotation and sound.
+"""Writes a video with changed pictures and the time stamps, colours, rotation and sound of its source.
 
 Pictures are changed plane by plane in the video's own pixel format, so that no colour is converted. Sound is copied
 packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
@@ -46,7 +46,7 @@ Pictures = Iterable[tuple[VideoFrame, ChangePlane]]
 
 
 def check_video_name(path: Path) -> None:
-    """Complains about names that no video of ours can have."""
+    """Refuses names with an ending that we do not write."""
     if path.suffix.lower() not in CONTAINERS:
         raise InputError(f"{path} is no name for a video; expected one that ends in {', '.join(CONTAINERS)}.")
 
@@ -105,13 +105,13 @@ def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> 
     stream = new.add_stream(_ENCODER, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
     pixel_format = _pixel_format(frame.format)
     stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, pixel_format
-    context, like = stream.codec_context, old.codec_context
+    context, source = stream.codec_context, old.codec_context
     if old.time_base is not None:
         context.time_base = old.time_base
     for name in ("color_range", "color_primaries", "color_trc", "colorspace"):
-        setattr(context, name, getattr(like, name))
-    if like.sample_aspect_ratio:
-        context.sample_aspect_ratio = like.sample_aspect_ratio
+        setattr(context, name, getattr(source, name))
+    if source.sample_aspect_ratio:
+        context.sample_aspect_ratio = source.sample_aspect_ratio
     if frame.rotation:
         stream.set_display_rotation(frame.rotation)
     return stream, pixel_format

@@ -32,7 +32,7 @@ _SPARE_BYTES = 1 << 16
 
 def _reconstruction(export: Export, row: float) -> "Reconstruction":
     """The model with the poses of a row; identifiers count from 1, in the order of frames and points."""
-    import pycolmap  # heavy, and `rssc export --help` imports this module
+    import pycolmap  # slow to import, and this module is part of every command's help
 
     lens, scene = export.camera.lens, export.frames.scene
     name = _MODELS[lens.model]
@@ -110,7 +110,7 @@ def _exporter(description: str, *, binary: bool) -> Exporter:
         description=description,
         units="pixels; scene units; seconds in rssc_shutter.json",
         span="H line delays: from the first row to one past the last; in rssc_shutter.json only",
-        reference_row="poses are those of the middle row, (H - 1) / 2 counted from 0, or as --row says; see pose_row",
+        reference_row="poses are those of one row, by default the middle one, (H - 1) / 2 counted from 0; see pose_row",
         pixel_centre=CENTRE_HALF,
         files=lambda export: _files(export, binary=binary),
         has_poses=True,

@@ -23,7 +23,7 @@ def _opencv(export: Export) -> Files:
         "%YAML:1.0\n---\n"
         + comment(export.statement)
         + f"image_width: {camera.width}\nimage_height: {camera.height}\n"
-        # cv::fisheye and the standard functions read the same keys: without a name nobody can tell k3 from p1.
+        # cv::fisheye and the standard functions read the same keys; only the name distinguishes k3 from p1.
         + f'distortion_model: "{"fisheye" if export.is_fisheye else "opencv"}"\n'
         + _matrix("camera_matrix", export.matrix)
         + _matrix("distortion_coefficients", np.array(export.distortion))

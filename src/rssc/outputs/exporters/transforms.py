@@ -1,6 +1,6 @@
 """transforms.json of radiance fields: nerfstudio (as 3dgs-deblur reads it) and instant-ngp.
 
-Both want camera to world with OpenGL's camera axes (x right, y up, z back), so y and z change sign:
+Both take camera to world with OpenGL's camera axes (x right, y up, z back), so y and z change sign:
 
     transform_matrix = world_from_cam diag(1, -1, -1, 1)
 
@@ -128,7 +128,7 @@ def _instant_ngp(export: Export) -> Files:
     ends = _world_from_cam_opengl(export.row_poses(last_edge))
     intrinsics = _intrinsics(export)
     if export.is_fisheye:
-        # With all coefficients zero instant-ngp takes the lens for a pinhole, whatever is_fisheye says.
+        # With all coefficients zero instant-ngp assumes a pinhole, even where is_fisheye is set.
         intrinsics = {"is_fisheye": True, **intrinsics, "k1": intrinsics["k1"] or _TINY}
     document: dict[str, object] = {
         "rssc": dict(export.statement),

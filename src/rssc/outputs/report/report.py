@@ -99,6 +99,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         notes=notes,
         tracks=tracks,
         dot=marker_width(calibration.camera),
+        trail_frames=REPORT.trail_frames,
         before_after=before_after,
         groups=groups,
         name=_name(calibration),
