@@ -51,3 +51,14 @@ def test_stages_and_tables_are_shown_as_they_are(text):
     table = Table(text, ("method", text), ((Cell(text), Cell(text, "red", paper=text)),), (text,))
     said = shown(lambda console: print_tables(console, [table]))
     assert said.count(text) == 6
+
+
+def test_a_truth_with_another_lens_compares_the_camera_matrix(calibration):
+    truth = Camera(640, 480, Lens("opencv", 505.0, 501.0, 320.0, 240.0, (0.1, 0.0, 0.0, 0.0)), Shutter(0.5))
+    for found, true in ((calibration.camera, truth), (truth, calibration.camera)):
+        names = (*found.lens.parameter_names, "readout_ratio")
+        other = replace(calibration, camera=found, parameters=names, covariance=np.eye(len(names)))
+        said = shown(lambda console, other=other, true=true: print_calibration(console, other, true))
+        rows = {line.split()[1]: line.split() for line in said.splitlines() if line.startswith("│")}
+        assert f"{true.lens.fx:.2f}" in rows["fx"]
+        assert all(rows[name][-2] == rows[name][-4] == "-" for name in found.lens.coefficient_names)

@@ -15,6 +15,7 @@ from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 from rssc.pipeline.check import Check
 from rssc.runtime.progress import Progress
 
+_INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
 
 
@@ -69,12 +70,14 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     row("readout ratio", ratio, sigma, true_ratio, 5)
     row("readout time [ms]", abs(ratio) * interval_ms, sigma * interval_ms,
         None if true_ratio is None else abs(true_ratio) * interval_ms, 3)  # fmt: skip
-    true_values = {}
+    true_values: dict[str, float] = {}
     if truth is not None:
-        names = truth.lens.parameter_names if truth.lens.model == lens.model else ("fx", "fy", "cx", "cy")
-        true_values = dict(zip(names, truth.lens.parameters, strict=False))
+        # Coefficients of different lens models do not compare.
+        same = truth.lens.model == lens.model
+        known = zip(truth.lens.parameter_names, truth.lens.parameters, strict=False)
+        true_values = {name: float(value) for name, value in known if same or name in _INTRINSICS}
     for name, value in zip(lens.parameter_names, lens.parameters, strict=False):
-        pixels = name in ("fx", "fy", "cx", "cy")
+        pixels = name in _INTRINSICS
         label = f"{name} [px]" if pixels else name
         row(label, value, calibration.sigma(name), true_values.get(name), 2 if pixels else 5)
     console.print(table)
