@@ -3,7 +3,6 @@
 With it a calibration can be rectified with, exported and reported later.
 """
 
-import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, camera_document
+from rssc.io.files import npz_bytes
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
@@ -50,9 +50,7 @@ def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
             fields["control_poses"] = trajectory.control_poses
             fields["knots"] = np.array([trajectory.start, trajectory.knot_spacing])
         arrays |= {f"{i}/{name}": value for name, value in fields.items()}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-    return buffer.getvalue()
+    return npz_bytes(arrays)
 
 
 def read_stretches(path: Path) -> tuple[Stretch, ...]:
