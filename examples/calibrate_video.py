@@ -16,7 +16,9 @@ def main(source: str) -> None:
     print(calibration.status, *calibration.reasons, sep="\n  ")
     calibration.save("calibration.json")
 
-    _, frame = cv2.VideoCapture(source).read()
+    video = cv2.VideoCapture(source)
+    video.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)  # the calibration is of the image as the sensor read it
+    _, frame = video.read()
     matrix = np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
     if lens.model == "fisheye":
         flat = cv2.fisheye.undistortImage(frame, matrix, np.array(lens.distortion), Knew=matrix)

@@ -1,4 +1,4 @@
-"""The bundle adjustment alone, on tracks of your own: here simulated ones, solved with all five methods."""
+"""Bundle adjustment only, on your own tracks: here simulated ones, solved with all five methods."""
 
 import rssc
 from rssc.simulation.scenes import simulate_scene
@@ -6,7 +6,7 @@ from rssc.simulation.scenes import simulate_scene
 
 def main() -> None:
     simulated = simulate_scene(3, point_count=200, pixel_noise=0.5)
-    # Camera, tracks, points and poses; this is what you make from your own data: rssc.Scene(camera, tracks, ...).
+    # Camera, tracks, points and poses; build this from your own data: rssc.Scene(camera, tracks, ...).
     scene, truth = simulated.scene, simulated.truth.camera
     print(f"truth    fx {truth.lens.fx:8.2f}             readout ratio {truth.shutter.readout_ratio:.4f}")
     for method in ("te", "ceq", "ceh", "dpq", "dph"):

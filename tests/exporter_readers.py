@@ -131,8 +131,9 @@ def vins(folder, frame, line, truth):
         assert storage.getNode("model_type").string() == "PINHOLE"
         matrix = intrinsic_matrix(*group("projection_parameters", ("fx", "fy", "cx", "cy")))
         project = opencv_projection(matrix, group("distortion_parameters", ("k1", "k2", "p1", "p2")), fisheye=False)
-    assert storage.getNode("rolling_shutter").real() == 1
     readout, height = storage.getNode("rolling_shutter_tr").real(), storage.getNode("image_height").real()
+    # estimator: TR is rolling_shutter_tr where rolling_shutter is set, else 0.
+    assert storage.getNode("rolling_shutter").real() == (readout > 0)
     # ProjectionTdFactor: TR / ROW * (row - ROW / 2) after the stamp, which is half a readout after the first row.
     return View(truth.poses(frame, readout / 2 + readout / height * (line - height / 2)), project)
 
@@ -143,7 +144,7 @@ def gyroflow(folder, frame, line, truth):
     parameters = profile["fisheye_params"]
     fisheye = {"opencv_standard": False, "opencv_fisheye": True}[profile["distortion_model"]]
     readout = 1e-3 * profile["frame_readout_time"]
-    assert readout > 0
+    assert profile["global_shutter"] == (readout == 0) and readout >= 0
     direction = profile["frame_readout_direction"]
     count = profile["calib_dimension"]["w" if direction in ("LeftToRight", "RightToLeft") else "h"]
     if direction in ("BottomToTop", "RightToLeft"):
@@ -215,20 +216,23 @@ def instant_ngp(folder, frame, line, truth):
 def gsplat(folder, frame, line, truth):
     arrays = np.load(folder / "gsplat.npz")
     width, height, image_y = int(arrays["width"]), int(arrays["height"]), line + 0.5
-    # shutter_relative_frame_time of Cameras.cuh, by RollingShutterType.
+    # shutter_relative_frame_time of Cameras.cuh, by RollingShutterType; a global shutter (4) takes no second pose.
+    kind = int(arrays["rolling_shutter"])
+    assert ("viewmats_rs" in arrays) == (kind != 4)
     t = {
         0: lambda: np.floor(image_y) / (height - 1),
         1: lambda: np.floor(image_y) / (width - 1),
         2: lambda: (height - np.ceil(image_y)) / (height - 1),
         3: lambda: (width - np.ceil(image_y)) / (width - 1),
-    }[int(arrays["rolling_shutter"])]()
+        4: lambda: 0.0,
+    }[kind]()
     fisheye = {"pinhole": False, "fisheye": True}[str(arrays["camera_model"])]
     radial = arrays["radial_coeffs"][frame]
     coefficients = radial
     if not fisheye:
         coefficients = [*radial[:2], *arrays["tangential_coeffs"][frame], *radial[2:]]
     project = opencv_projection(arrays["Ks"][frame], coefficients, fisheye=fisheye)
-    pose = _interpolated(arrays["viewmats"][frame], arrays["viewmats_rs"][frame], t)
+    pose = _interpolated(arrays["viewmats"][frame], arrays["viewmats" if kind == 4 else "viewmats_rs"][frame], t)
     return View(pose, lambda points: project(points) - 0.5)
 
 

@@ -81,23 +81,100 @@ def test_other_files_are_refused(tmp_path, content, message):
         Calibration.load(tmp_path / "missing.json")
 
 
-def test_stretches_come_back_as_they_were(tmp_path):
-    simulated = simulate_scene(frame_count=8, point_count=30, seed=2).scene
+def stretch_of(seed):
+    simulated = simulate_scene(frame_count=8, point_count=30, seed=seed).scene
     sensor = Lens("fisheye", 300, 301, 200, 150, (0.01, 0.0, 0.0, 0.0))
     camera = replace(simulated.camera, undistorted_from=sensor)
     trajectory = Trajectory(np.tile(np.eye(3, 4), (12, 1, 1)), -1.0, 0.66)
     scene = replace(simulated, camera=camera, trajectory=trajectory)
-    stretch = Stretch(scene, np.arange(8) / 30, np.arange(10, 18), tuple("abcdefgh"), "clip.mp4")
-    (tmp_path / "stretches.npz").write_bytes(stretches_bytes([stretch, stretch]))
-    both = read_stretches(tmp_path / "stretches.npz")
-    assert len(both) == 2
-    for again in both:
-        assert again.scene.camera == camera
-        assert (again.names, again.source) == (stretch.names, stretch.source)
-        assert again.scene.trajectory.knot_spacing == 0.66
-        np.testing.assert_array_equal(again.scene.points, scene.points)
-        np.testing.assert_array_equal(again.scene.tracks.pixels, scene.tracks.pixels)
-        np.testing.assert_array_equal(again.frame_numbers, stretch.frame_numbers)
+    return Stretch(scene, np.arange(8) / 30, np.arange(10, 18), tuple("abcdefgh"), f"clip{seed}.mp4")
+
+
+def assert_same(stretch, again):
+    scene = stretch.scene
+    assert again.scene.camera == scene.camera
+    assert (again.names, again.source) == (stretch.names, stretch.source)
+    assert again.scene.trajectory.knot_spacing == scene.trajectory.knot_spacing
+    np.testing.assert_array_equal(again.scene.trajectory.control_poses, scene.trajectory.control_poses)
+    np.testing.assert_array_equal(again.scene.cam_from_world, scene.cam_from_world)
+    np.testing.assert_array_equal(again.scene.points, scene.points)
+    np.testing.assert_array_equal(again.scene.tracks.pixels, scene.tracks.pixels)
+    np.testing.assert_array_equal(again.times_s, stretch.times_s)
+    np.testing.assert_array_equal(again.frame_numbers, stretch.frame_numbers)
+
+
+def test_stretches_come_back_as_they_were(tmp_path):
+    stretches = [stretch_of(2), stretch_of(3)]
+    (tmp_path / "stretches.npz").write_bytes(stretches_bytes(stretches))
+    for stretch, again in zip(stretches, read_stretches(tmp_path / "stretches.npz"), strict=True):
+        assert_same(stretch, again)
     (tmp_path / "stretches.npz").write_bytes(b"PK\x03\x04 broken")
     with pytest.raises(InputError, match="calibrate again"):
         read_stretches(tmp_path / "stretches.npz")
+
+
+def test_a_saved_calibration_carries_its_stretches(calibration, tmp_path):
+    stretches = (stretch_of(2), stretch_of(3))
+    replace(calibration, stretches=stretches).save(tmp_path / "calibration.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration.json", "stretches.npz"]
+    jsonschema.validate(json.loads((tmp_path / "calibration.json").read_text()), schema())
+    for stretch, again in zip(stretches, Calibration.load(tmp_path / "calibration.json").stretches, strict=True):
+        assert_same(stretch, again)
+
+
+def test_calibrations_in_one_folder_keep_their_own_stretches(calibration, tmp_path):
+    for seed, name in ((2, "calibration"), (3, "wide"), (4, "tele")):
+        replace(calibration, stretches=(stretch_of(seed),)).save(tmp_path / f"{name}.json")
+    for seed, name in ((2, "calibration"), (3, "wide"), (4, "tele")):
+        (again,) = Calibration.load(tmp_path / f"{name}.json").stretches
+        assert again.source == f"clip{seed}.mp4"
+
+
+def test_stretches_of_another_calibration_are_not_adopted(calibration, tmp_path):
+    for seed, name in ((2, "a"), (3, "b")):
+        (tmp_path / name).mkdir()
+        replace(calibration, stretches=(stretch_of(seed),)).save(tmp_path / name / "calibration.json")
+    (tmp_path / "b/stretches.npz").replace(tmp_path / "a/stretches.npz")
+    found = Calibration.load(tmp_path / "a/calibration.json")
+    assert found.stretches == () and found.camera == calibration.camera
+    with pytest.raises(InputError, match=r"stretches\.npz .* is not beside calibration\.json"):
+        found.require_stretches()
+
+
+def test_stretches_that_were_changed_are_not_adopted(calibration, tmp_path):
+    replace(calibration, stretches=(stretch_of(2),)).save(tmp_path / "calibration.json")
+    path = tmp_path / "stretches.npz"
+    content = path.read_bytes()
+    for changed in (stretches_bytes([stretch_of(3)]), content[:-1], content + b"\0", b""):
+        path.write_bytes(changed)
+        assert Calibration.load(tmp_path / "calibration.json").stretches == ()
+    path.write_bytes(content)
+    assert len(Calibration.load(tmp_path / "calibration.json").stretches) == 1
+    path.unlink()
+    assert Calibration.load(tmp_path / "calibration.json").stretches == ()
+
+
+def test_stretches_beside_a_calibration_without_any_are_not_adopted(calibration, tmp_path):
+    (tmp_path / "stretches.npz").write_bytes(stretches_bytes([stretch_of(2)]))
+    calibration.save(tmp_path / "calibration.json")
+    assert Calibration.load(tmp_path / "calibration.json").stretches == ()
+
+
+def test_only_files_beside_a_calibration_are_its_stretches(calibration, tmp_path):
+    (tmp_path / "a").mkdir()
+    replace(calibration, stretches=(stretch_of(2),)).save(tmp_path / "calibration.json")
+    (tmp_path / "stretches.npz").replace(tmp_path / "a/stretches.npz")
+    document = json.loads((tmp_path / "calibration.json").read_text())
+    for name in ("a/stretches.npz", str(tmp_path / "a/stretches.npz")):
+        document["stretches"]["file"] = name
+        (tmp_path / "calibration.json").write_text(json.dumps(document))
+        assert Calibration.load(tmp_path / "calibration.json").stretches == ()
+
+
+def test_sigma_of_a_parameter_that_is_none_is_an_error(calibration):
+    assert calibration.sigma("readout_ratio") == np.sqrt(calibration.covariance[-1, -1])
+    fixed = replace(calibration, parameters=NAMES[:-1], covariance=calibration.covariance[:-1, :-1])
+    assert fixed.sigma("readout_ratio") == 0.0
+    for typo in ("typo", "p1", "", "readout"):
+        with pytest.raises(InputError, match=f"no parameter {typo!r}; expected one of fx, fy, .*, readout_ratio"):
+            calibration.sigma(typo)

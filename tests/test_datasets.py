@@ -109,7 +109,7 @@ def test_one_sequence_of_tum_rsvi_with_its_camchain(tum_root):
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "has 0 images"), ("a,b\n", "no table of images"), ("7\n8\n", "no table of images"),
-     ("1,1.png\n1,1.png\n", "increasing"), ("1,frame1.png\n2,frame2.png\n", "not called by their time stamps"),
+     ("1,1.png\n1,1.png\n", "increasing"), ("1,frame1.png\n2,frame2.png\n", "not named by their time stamps"),
      ("1,1.png\n2,2.png\n", "does not exist")],
 )  # fmt: skip
 def test_tables_of_images_that_are_none(tum_root, text, words):
@@ -173,7 +173,8 @@ def test_a_video_beside_a_truth_has_its_own_times(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [({"frames": [5]}, "one past the last"), ({"frames": [9, 3]}, "one past the last"),
-     ({"frames": "3:9"}, "two numbers"), ({"target": 7}, "expected text"), ({"lens": {}}, "lens.model")],
+     ({"frames": "3:9"}, "two numbers"), ({"target": 7}, "target: Input should be a valid string"),
+     ({"lens": {}}, "lens.model")],
 )  # fmt: skip
 def test_truths_that_are_none(tmp_path, words, expected):
     write_truth(tmp_path, **words)

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from rssc.datasets.trajectory_error import match_times, trajectory_error
 from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
-from rssc.io.tum import read_tum, tum_text
+from rssc.io.tum import read_euroc, read_tum, tum_text
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.poses import camera_centres
@@ -161,6 +161,36 @@ def test_identical_up_to_similarity_is_no_error(tmp_path):
     error = trajectory_error(read_tum(tmp_path / "a.tum"), read_tum(tmp_path / "b.tum"))
     assert error.rmse < 1e-8
     assert error.true_from_estimated.scale == pytest.approx(2, abs=1e-6)
+
+
+def test_poses_come_back_from_tum_and_euroc_files(tmp_path):
+    motion = room_motion("hand_held", np.random.default_rng(4))
+    times_s = 1e5 + np.arange(50) / 30
+    poses = motion.cam_from_world(np.arange(50.0))
+    (tmp_path / "a.tum").write_text("# a comment\n\n" + tum_text(times_s, poses))
+    tum = read_tum(tmp_path / "a.tum")
+    np.testing.assert_allclose(tum.times_s, times_s, atol=1e-9)
+    np.testing.assert_allclose(tum.positions_xyz, camera_centres(poses), atol=1e-9)
+    rotations = Rotation.from_quat(tum.orientations_quat_xyzw).as_matrix()
+    np.testing.assert_allclose(rotations, poses[:, :, :3].transpose(0, 2, 1), atol=1e-8)
+    assert (tum.orientations_quat_xyzw[:, 3] >= 0).all()
+    table = np.column_stack([tum.positions_xyz, np.roll(tum.orientations_quat_xyzw, 1, axis=1), np.ones((50, 9))])
+    lines = [f"{round(1e9 * t)}," + ",".join(map(str, row)) for t, row in zip(times_s, table.tolist(), strict=True)]
+    (tmp_path / "data.csv").write_text("#timestamp, p_RS_R_x [m], ...\n" + "\n".join(lines))
+    euroc = read_euroc(tmp_path / "data.csv")
+    np.testing.assert_allclose(euroc.times_s, times_s, atol=1e-6)
+    np.testing.assert_array_equal(euroc.positions_xyz, tum.positions_xyz)
+    np.testing.assert_array_equal(euroc.orientations_quat_xyzw, tum.orientations_quat_xyzw)
+
+
+@pytest.mark.parametrize("pose", ["0 0 0 0 0 0 0", "nan 0 0 0 0 0 1", "0 0 inf 0 0 0 1"])
+def test_poses_that_are_none_are_refused(tmp_path, pose):
+    (tmp_path / "a.tum").write_text(f"0 0 0 0 0 0 0 1\n1 {pose}\n")
+    with pytest.raises(InputError, match="line 2 has a non-finite pose or a zero quaternion"):
+        read_tum(tmp_path / "a.tum")
+    (tmp_path / "a.csv").write_text(f"0,0,0,0,1,0,0,0\n1,{pose.replace(' ', ',')}\n")
+    with pytest.raises(InputError, match="line 2 has a non-finite pose or a zero quaternion"):
+        read_euroc(tmp_path / "a.csv")
 
 
 def test_bad_files_raise_one_clear_line(files):

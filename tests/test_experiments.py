@@ -179,15 +179,15 @@ def test_results_come_back_and_a_torn_line_is_dropped(tmp_path):
 
 def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     path, steps = tmp_path / "synthetic.csv", []
-    options = {"trials": 1, "points": POINTS, "methods": ("ceq",), "progress": lambda *step: steps.append(step)}
+    options = {"trials": 1, "points": POINTS, "methods": ("ceq",), "progress": lambda _, share: steps.append(share)}
     rows = run_study(path, **options)
     assert len(rows) == 10
-    assert steps == [(done, 10) for done in range(11)]
+    assert steps == [done / 10 for done in range(11)]
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:-2]) + "\n" + lines[-2][:30])
     steps.clear()
     again = run_study(path, **options)
-    assert steps == [(done, 10) for done in (8, 9, 10)]
+    assert steps == [0.8, 0.9, 1.0]
     assert {row.key: row.errors for row in again}.keys() == {row.key: row.errors for row in rows}.keys()
     errors = {row.key: row.errors for row in again}
     for row in rows:

@@ -2,18 +2,19 @@
 
 import io
 import json
+import resource
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pycolmap
 import pytest
 
 from rssc.errors import InputError
 from rssc.io.lens_files import read_lens
+from rssc.io.ply import ply_bytes
 from rssc.kernels import lie
 from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
 from rssc.model.calibration import Calibration, Statistics
@@ -104,6 +105,18 @@ def largest_error_px(calibration, folder, format_name, line, frame=2):
     return np.abs(seen - pixels).max()
 
 
+def check_every_line(calibration, format_name, folder):
+    """A tool sees points of the first, middle and last line where we see them."""
+    for row, line in lines_of(calibration.camera).items():
+        options = ExportOptions(row=row) if EXPORTERS[format_name].has_row_choice else None
+        write_export(calibration, format_name, folder / row, options)
+        assert largest_error_px(calibration, folder / row, format_name, line) < TOLERANCE_PX
+
+
+def test_every_format_has_a_reader():
+    assert {*READERS, "opendronemap"} == set(EXPORTERS)
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("lens", LENSES)
 @pytest.mark.parametrize("format_name", READERS)
@@ -114,10 +127,7 @@ def test_tools_see_points_where_we_see_them(tmp_path, format_name, lens, directi
         with pytest.raises(InputError, match=f"{format_name} cannot hold .* {direction.split('_')[0]} to .*; formats"):
             export_files(calibration, format_name)
         return
-    for row, line in lines_of(camera).items():
-        options = ExportOptions(row=row) if EXPORTERS[format_name].has_row_choice else None
-        write_export(calibration, format_name, tmp_path / row, options)
-        assert largest_error_px(calibration, tmp_path / row, format_name, line) < TOLERANCE_PX
+    check_every_line(calibration, format_name, tmp_path)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -182,6 +192,45 @@ def test_colmap_model_has_all_points_and_tracks(tmp_path, format_name, lens):
     assert all(np.abs(seen[frame, number] - pixel).max() < 1e-9 for frame, number, pixel in wanted)
 
 
+@pytest.mark.parametrize("format_name", ["colmap", "colmap-text"])
+def test_colmap_model_is_complete_without_rigs_and_frames(tmp_path, format_name):
+    """As COLMAP before 3.12 and readers of the three older files take it."""
+    write_export(calibration_of(camera_of()), format_name, tmp_path)
+    whole = pycolmap.Reconstruction(tmp_path)
+    for path in (*tmp_path.glob("rigs.*"), *tmp_path.glob("frames.*")):
+        path.unlink()
+    plain = pycolmap.Reconstruction(tmp_path)
+    assert (plain.num_cameras(), plain.num_reg_images()) == (1, FRAMES)
+    assert plain.num_points3D() == whole.num_points3D()
+    for number, image in whole.images.items():
+        assert plain.images[number].name == image.name
+        np.testing.assert_array_equal(plain.images[number].cam_from_world().matrix(), image.cam_from_world().matrix())
+
+
+def test_colmap_model_that_does_not_fit_the_disk_is_an_error():
+    """pycolmap itself cuts the file off and says nothing."""
+    calibration = calibration_of(camera_of())
+    export_files(calibration, "colmap")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            export_files(calibration, "colmap")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_point_clouds_are_read_by_colmap(tmp_path):
+    points = np.random.default_rng(1).normal(size=(40, 3))
+    for grey in (None, 130):
+        (tmp_path / "points.ply").write_bytes(ply_bytes(points, grey))
+        found = pycolmap.Reconstruction()
+        found.import_PLY(tmp_path / "points.ply")
+        read = [found.points3D[i] for i in sorted(found.points3D)]
+        np.testing.assert_allclose([point.xyz for point in read], points, rtol=1e-6)
+        assert grey is None or {tuple(point.color) for point in read} == {(130, 130, 130)}
+
+
 def test_colmap_sidecar_times_its_poses(tmp_path):
     calibration = calibration_of(camera_of(direction="bottom_to_top"))
     write_export(calibration, "colmap", tmp_path, ExportOptions(row="last"))
@@ -198,8 +247,6 @@ def test_opendronemap_flags():
     assert len(flags) == 1
     assert flags[0].split()[:2] == ["--rolling-shutter", "--rolling-shutter-readout"]
     assert float(flags[0].split()[2]) == pytest.approx(1e3 * 0.62 * INTERVAL_S, abs=1e-4)
-    with pytest.raises(InputError, match="leave --rolling-shutter out"):
-        export_files(calibration_of(camera_of(ratio=0.0)), "opendronemap")
 
 
 @pytest.mark.parametrize("direction", ["bottom_to_top", "left_to_right", "right_to_left"])
@@ -229,16 +276,13 @@ def test_documentation_lists_every_format():
 
 @pytest.mark.parametrize("format_name", EXPORTERS)
 def test_global_shutter(format_name, tmp_path):
+    """Every tool sees all lines of a frame from one pose; the readers check what else a tool wants to be told."""
     calibration = calibration_of(camera_of(ratio=0.0))
     if format_name == "opendronemap":
+        with pytest.raises(InputError, match="leave --rolling-shutter out"):
+            export_files(calibration, format_name)
         return
-    write_export(calibration, format_name, tmp_path)
-    if format_name == "gsplat":
-        arrays = np.load(tmp_path / "gsplat.npz")
-        assert arrays["rolling_shutter"] == 4 and "viewmats_rs" not in arrays
-    elif format_name == "vins":
-        storage = cv2.FileStorage(str(tmp_path / "vins_camera.yaml"), cv2.FILE_STORAGE_READ)
-        assert storage.getNode("rolling_shutter").real() == 0
+    check_every_line(calibration, format_name, tmp_path)
 
 
 def test_instant_ngp_keeps_a_fisheye_without_distortion(tmp_path):
@@ -290,11 +334,11 @@ def test_other_requests_are_refused():
         export_files(calibration, "metashape")
     with pytest.raises(InputError, match="this calibration has 1, counted from 0"):
         export_files(calibration, "gsplat", ExportOptions(stretch=1))
-    with pytest.raises(InputError, match="kalibr has fixed rows; it is for colmap, colmap-text"):
+    with pytest.raises(InputError, match="rows of kalibr are fixed; only colmap, colmap-text offer"):
         export_files(calibration, "kalibr", ExportOptions(row="first"))
     stretch = calibration.stretches[0]
     without = replace(stretch, scene=replace(stretch.scene, trajectory=None))
-    with pytest.raises(InputError, match="--method auto"):
+    with pytest.raises(InputError, match="the method auto"):
         export_files(replace(calibration, stretches=(without,)), "gsplat")
 
 
@@ -313,7 +357,7 @@ def test_command(tmp_path):
     result = run(path, "--to", "colmap", "-o", tmp_path / "model", "--row", "first")
     assert result.returncode == 0
     assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
-        "cameras.bin", "images.bin", "points3D.bin", "rssc_shutter.json",
+        "cameras.bin", "frames.bin", "images.bin", "points3D.bin", "rigs.bin", "rssc_shutter.json",
     ]  # fmt: skip
     assert largest_error_px(calibration, tmp_path / "model", "colmap", 0) < TOLERANCE_PX
 

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.rectify import measure, true_calibration, true_scene
 from rssc.errors import InputError
 from rssc.model import Camera, Lens
-from rssc.outputs.rectify import Rectifier, expand, rectify_frame
+from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, rectify_frame
 from rssc.outputs.rectify_footage import _stretches_of, rectify_footage
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 
@@ -49,7 +49,7 @@ def scene(clip):
 )
 def test_frames_become_what_a_global_shutter_sees(lens, ratio, axis, row):
     clip = make_clip(lens=lens, ratio=ratio, axis=axis)
-    quality = measure(clip, Rectifier(true_scene(clip, spacing=12), row=row), step=5)
+    quality = measure(clip, Rectifier(true_scene(clip, spacing=12), RectifyOptions(row=row)), step=5)
     assert quality.gain_db > 8
     assert quality.edge_px < 0.5 < quality.edge_before_px
     assert quality.bend_px < 0.5
@@ -65,7 +65,7 @@ def test_a_plane_of_known_depth_is_exact(kind):
         camera = Camera(WIDTH, HEIGHT, pinhole, clip.camera.shutter, sensor)
         pixels = pinhole.project(sensor.unproject(scene.tracks.pixels))
         scene = replace(scene, camera=camera, tracks=replace(scene.tracks, pixels=pixels))
-    rectifier, frame = Rectifier(scene, undistort=kind == "undistort"), 5
+    rectifier, frame = Rectifier(scene, RectifyOptions(undistort=kind == "undistort")), 5
     nodes = np.stack(np.meshgrid(np.arange(2, 38) * 8.0, np.arange(2, 28) * 8.0), axis=2).reshape(-1, 2)
     time = frame + clip.camera.shutter.readout_ratio * rectifier.reference_fraction
     pose = clip.motion.cam_from_world([time])[0]
@@ -120,9 +120,9 @@ def test_wrong_points_hardly_count(scene):
 
 def test_options_and_sizes_are_checked(clip, scene):
     with pytest.raises(InputError, match="row is 'top'"):
-        Rectifier(scene, row="top")
+        RectifyOptions(row="top")
     with pytest.raises(InputError, match="border is 'white'"):
-        Rectifier(scene, border="white")
+        RectifyOptions(border="white")
     with pytest.raises(InputError, match="320 x 240"):
         rectify_frame(clip.frame(0)[:100], scene, 0)
 
@@ -183,7 +183,9 @@ def decoded(path):
 def test_videos_keep_times_sound_rotation_and_colour(clip, calibration, video, tmp_path, suffix):
     shares = []
     output = tmp_path / f"rectified{suffix}"
-    done = rectify_footage(video, calibration, output, progress=shares.append, border="black")
+    done = rectify_footage(
+        video, calibration, output, RectifyOptions(border="black"), progress=lambda _, share: shares.append(share)
+    )
     assert (done.ranges, done.source_count, shares[-1]) == ("2 to 9", FRAMES, 1.0)
     assert [file.name for file in tmp_path.iterdir()] == [output.name]
     before, after = decoded(video)[COVERED], decoded(output)

@@ -7,6 +7,7 @@ import sys
 
 import tyro
 from rich.console import Console
+from rich.text import Text
 
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
@@ -48,5 +49,5 @@ def main() -> None:
         message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
         sys.exit(130)
-    Console(stderr=True).print(f"rssc: {message}", highlight=False, soft_wrap=True, markup=False)
+    Console(stderr=True).print(Text(f"rssc: {message}"), soft_wrap=True)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`rssc demo`: the whole thing in a minute, without any data."""
+"""`rssc demo`: a complete calibration in a minute, without any data."""
 
 import time
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Demo:
         from rssc.io.files import make_folder
         from rssc.model import Lens
         from rssc.outputs.result_folder import REPORT_NAME, write_results
-        from rssc.outputs.terminal import print_calibration, stage_progress
+        from rssc.outputs.terminal import print_calibration, print_text, stage_progress
         from rssc.pipeline.calibrate import calibrate
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, write_clip
@@ -32,15 +32,15 @@ class Demo:
         video = folder / "clip" / VIDEO_NAME
         lens = Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03))
         clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
-        console.print(f"A room is filmed by a hand-held rolling-shutter camera, into {video}.", markup=False)
+        print_text(console, f"A room is filmed by a hand-held rolling-shutter camera, into {video}.")
         with stage_progress(console) as progress:
             write_clip(clip, video.parent, video=True, progress=lambda done, total: progress("rendering", done / total))
             calibration = calibrate(video, progress=progress)
         write_results(calibration, folder)
         print_calibration(console, calibration, clip.camera)
-        console.print(
+        print_text(
+            console,
             f"{time.perf_counter() - began:.0f} s; the clip with its truth is in {video.parent}, the calibration in "
             f"{folder}.\nLook at {folder / REPORT_NAME} in a browser.\nNow your own video: rssc calibrate VIDEO -o OUT",
-            markup=False,
         )
         return exit_code(calibration)

@@ -30,11 +30,12 @@ class Evaluate:
     def run(self, console: Console) -> int:
         from rssc.io.files import write_text
         from rssc.outputs.evaluate import evaluate, print_evaluation
+        from rssc.outputs.terminal import print_text
 
         evaluation = evaluate(self.calibration, self.truth, self.trajectory, self.max_difference)
         print_evaluation(console, evaluation)
         line = json.dumps(evaluation.document())
         if self.json_file is not None:
             write_text(self.json_file, line + "\n")
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+        print_text(console, line, wrap=False)
         return 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,9 +16,11 @@ Methods = tuple[Literal["te", "ceq", "ceh", "dpq", "dph", "auto"], ...]
 RealMethods = tuple[Literal["colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target"], ...]
 
 
-def print_json(console: Console, document: dict) -> None:
+def print_json(console: Console, document: Mapping[str, object]) -> None:
     """One JSON object as the last line."""
-    console.print(json.dumps(document), soft_wrap=True, markup=False, highlight=False)
+    from rssc.outputs.terminal import print_text
+
+    print_text(console, json.dumps(document), wrap=False)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Synthetic:
     """The paper's simulation: all methods over trajectory noise, readout ratio and pixel noise.
 
     Writes synthetic.csv (one row per condition, trial and method), the figure, and synthetic.md with the figure and the
-    checks. The same command again goes on where it was stopped.
+    checks. The same command again resumes an interrupted study.
     """
 
     output: Output
@@ -48,15 +51,14 @@ class Synthetic:
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         import_extra("matplotlib", "the figure")
         folder = make_folder(self.output)
         with stage_progress(console) as progress:
             rows = run_study(
                 folder / "synthetic.csv", trials=self.trials, seed=self.seed, points=self.points, methods=self.methods,
-                jobs=self.jobs, scheduler=self.scheduler,
-                progress=lambda done, total: progress("scenes", done / total),
+                jobs=self.jobs, scheduler=self.scheduler, progress=progress,
             )  # fmt: skip
         for suffix in ("svg", "png"):
             draw_figure(rows, {name: conditions_of(name) for name in FACTORS}, folder / f"synthetic.{suffix}")
@@ -64,7 +66,7 @@ class Synthetic:
         tables = summary_tables(summary)
         write_text(folder / "synthetic.md", markdown("![Median absolute errors](synthetic.png)", tables))
         print_tables(console, tables)
-        console.print(f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png", markup=False)
+        print_text(console, f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png")
         print_json(console, summary.document())
         return 0
 
@@ -86,20 +88,19 @@ class Efficiency:
         from rssc.experiments.efficiency import efficiency_table, measure_efficiency
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         folder = None if self.output is None else make_folder(self.output)
         with stage_progress(console) as progress:
             efficiency = measure_efficiency(
-                trials=self.trials, points=self.points, seed=self.seed, methods=self.methods,
-                progress=lambda done, total: progress("scenes", done / total),
+                trials=self.trials, points=self.points, seed=self.seed, methods=self.methods, progress=progress
             )  # fmt: skip
         tables = [efficiency_table(efficiency)]
         if folder is not None:
             write_text(folder / "efficiency.md", markdown("Time to solve the paper's simulation.", tables))
         print_tables(console, tables)
         if folder is not None:
-            console.print(f"Written to {folder}: efficiency.md", markup=False)
+            print_text(console, f"Written to {folder}: efficiency.md")
         print_json(console, efficiency.document())
         return 0
 
@@ -108,7 +109,7 @@ class Efficiency:
 class Real:
     """The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
 
-    Writes real.csv (one row per sequence and method) and real.md. The same command again goes on where it was stopped.
+    Writes real.csv (one row per sequence and method) and real.md. The same command again resumes an interrupted study.
     """
 
     output: Output
@@ -124,7 +125,7 @@ class Real:
         from rssc.experiments.real_table import OPENING, document, median_tables, sequence_tables
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         found = [find_sequences(source) for source in self.sources]
         recordings = [sequence for one in found for sequence in one.sequences]
@@ -132,14 +133,14 @@ class Real:
         if not recordings:
             raise InputError(" ".join(skipped))
         for reason in skipped:
-            console.print(f"note: {reason}", markup=False, highlight=False)
+            print_text(console, f"note: {reason}")
         folder = make_folder(self.output)
         with stage_progress(console) as progress:
             rows = run_real(folder / "real.csv", recordings, self.methods, progress)
         tables = [*sequence_tables(rows), *median_tables(rows)]
         write_text(folder / "real.md", markdown(OPENING, tables))
         print_tables(console, tables)
-        console.print(f"Written to {folder}: real.csv, real.md", markup=False)
+        print_text(console, f"Written to {folder}: real.csv, real.md")
         print_json(console, document(rows))
         return 0
 

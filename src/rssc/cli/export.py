@@ -1,4 +1,4 @@
-"""`rssc export`: the calibration in the words of other tools."""
+"""`rssc export`: the calibration in the formats of other tools."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,11 @@ class Export:
     def run(self, console: Console) -> int:
         from rssc.model.calibration import Calibration
         from rssc.outputs.exporters import ExportOptions, write_export
+        from rssc.outputs.terminal import print_text
 
         calibration = Calibration.load(self.calibration)
         paths = write_export(calibration, self.to, self.output, ExportOptions(self.stretch, self.row))
-        console.print(f"Written: {', '.join(map(str, paths))}", markup=False, soft_wrap=True)
+        print_text(console, f"Written: {', '.join(map(str, paths))}", wrap=False)
         if calibration.status != "ok":
-            console.print(f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}", markup=False)
+            print_text(console, f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}")
         return 0

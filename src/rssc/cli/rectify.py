@@ -30,27 +30,24 @@ class Rectify:
     undistort: bool = False
     """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
     border: Literal["replicate", "black"] = "replicate"
-    """What fills places at the border that the frame did not see: its nearest pixels, or black."""
+    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
 
     def run(self, console: Console) -> int:
         from rssc.model.calibration import Calibration
+        from rssc.outputs.rectify import RectifyOptions
         from rssc.outputs.rectify_footage import rectify_footage
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
 
         calibration = Calibration.load(self.calibration)
         with stage_progress(console) as progress:
             done = rectify_footage(
-                self.source, calibration, self.output, progress=lambda share: progress("rectifying", share),
-                row=self.row, undistort=self.undistort, border=self.border,
+                self.source, calibration, self.output, RectifyOptions(self.row, self.undistort, self.border),
+                progress=progress,
             )  # fmt: skip
         lens, last = done.lens, done.source_count - 1
-        console.print(
-            f"Written to {self.output}: frames {done.ranges} of 0 to {last}, as the {self.row} row saw them",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        written = f"Written to {self.output}: frames {done.ranges} of 0 to {last}, at the time of the {self.row} row"
+        print_text(console, written, wrap=False)
         if self.undistort:
-            console.print(
-                f"Their camera is a pinhole: fx {lens.fx:.3f} fy {lens.fy:.3f} cx {lens.cx:.3f} cy {lens.cy:.3f}",
-                highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            values = f"fx {lens.fx:.3f} fy {lens.fy:.3f} cx {lens.cx:.3f} cy {lens.cy:.3f}"
+            print_text(console, f"Their camera is a pinhole: {values}", wrap=False)
         return 0

@@ -1,4 +1,4 @@
-"""`rssc report`: the report of a calibration, made again."""
+"""`rssc report`: writes the report of a calibration again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,20 +10,21 @@ from tyro.conf import Positional, arg
 
 @dataclass(frozen=True)
 class Report:
-    """Write report.html of a calibration again, for instance after a new version of rssc or a move of the footage."""
+    """Write report.html of a calibration again, for instance with a new version of rssc or for moved footage."""
 
     calibration: Positional[Path]
     """calibration.json; most figures need the stretches.npz beside it."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """The file to write; report.html beside the calibration where not given."""
     source: Path | None = None
-    """The footage, where it is no longer at the place it was calibrated from."""
+    """The footage, where it was moved since it was calibrated."""
 
     def run(self, console: Console) -> int:
         from rssc.footage.footage import read_frames
         from rssc.model.calibration import Calibration
         from rssc.outputs.report import write_report
         from rssc.outputs.result_folder import REPORT_NAME
+        from rssc.outputs.terminal import print_text
 
         path = self.output or self.calibration.with_name(REPORT_NAME)
         moved = self.source
@@ -31,5 +32,5 @@ class Report:
             Calibration.load(self.calibration), path,
             images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
         )  # fmt: skip
-        console.print(f"Written: {path}", markup=False, soft_wrap=True)
+        print_text(console, f"Written: {path}", wrap=False)
         return 0

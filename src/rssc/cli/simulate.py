@@ -34,7 +34,7 @@ class Simulate:
 
     def run(self, console: Console) -> int:
         from rssc.io.files import make_folder
-        from rssc.outputs.terminal import stage_progress
+        from rssc.outputs.terminal import print_text, stage_progress
         from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
         from rssc.simulation.clip_files import write_clip
 
@@ -50,5 +50,5 @@ class Simulate:
             write_clip(
                 clip, folder, video=not self.images, progress=lambda done, total: progress("rendering", done / total)
             )
-        console.print(f"Written to {folder}: {len(clip)} frames, truth.json, trajectory.tum", markup=False)
+        print_text(console, f"Written to {folder}: {len(clip)} frames, truth.json, trajectory.tum")
         return 0

@@ -1,8 +1,8 @@
-"""Recordings with known truth. One file per dataset, one protocol: every loader gives `Sequence`s.
+"""Recordings with ground truth. One file per dataset; every loader returns `Sequence`s.
 
 shared       the two clips of the shared data, where they are present
 tum_rsvi     the TUM rolling-shutter visual-inertial dataset, as it is downloaded
-folder       any folder with a truth.json; WHU-RSVI comes in through this one
+folder       any folder with a truth.json; also for WHU-RSVI
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Any folder with a truth: truth.json as `rssc simulate` writes it, beside a video or images.
+"""Any folder with ground truth: a truth.json, as simulations write it, beside a video or images.
 
 FOLDER/truth.json         `image`, `lens` and `shutter` as in a calibration.json, and, where they are needed:
                             "undistorted_from": "camchain.yaml:cam1", a file beside truth.json
@@ -11,15 +11,35 @@ FOLDER/trajectory.tum     where it is known: poses of the camera, times counted 
 
 from pathlib import Path
 
+from pydantic import field_validator
+
 from rssc.datasets.sequence import Sequence, TrueTrajectory
 from rssc.errors import InputError
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.camera_file import TruthFile, read_document
+from rssc.io.tum import TRAJECTORY_NAME
 
 TRUTH_NAME = "truth.json"
-TRAJECTORY_NAME = "trajectory.tum"
-_WORDS = {"undistorted_from": str, "target": str, "dataset": str, "in_paper": str, "frames": list}
+
+
+class SequenceFile(TruthFile):
+    """truth.json of a recording: the camera, and what else is known of it."""
+
+    undistorted_from: str | None = None
+    frames: tuple[int, int] | None = None
+    target: str | None = None
+    dataset: str | None = None
+    in_paper: str | None = None
+
+    @field_validator("frames", mode="before")
+    @classmethod
+    def _range(cls, frames: object) -> object:
+        match frames:
+            case [int(first), int(last)] if 0 <= first < last:
+                return frames
+            case _:
+                raise ValueError(f"{frames!r}, expected two numbers, the first frame and one past the last")
 
 
 def find_sequences(root: Path) -> tuple[Sequence, ...]:
@@ -30,37 +50,21 @@ def find_sequences(root: Path) -> tuple[Sequence, ...]:
 
 def _sequence(folder: Path, root: Path) -> Sequence:
     path = folder / TRUTH_NAME
-    document = read_document(path, TruthFile, "a truth with image, lens and shutter")
-    known = _optional(path, document.model_extra or {})
+    document = read_document(path, SequenceFile, "a truth with image, lens and shutter")
     source = _source(folder)
     trajectory = folder / TRAJECTORY_NAME
     return Sequence(
         folder.name if folder.name else str(folder),
-        known.get("dataset", root.name),
+        document.dataset or root.name,
         source,
         document.camera,
         fps=1 / document.shutter.frame_interval_s if source.is_dir() else None,
-        undistorted_from=str(folder / known["undistorted_from"]) if "undistorted_from" in known else None,
+        undistorted_from=None if document.undistorted_from is None else str(folder / document.undistorted_from),
         trajectory=TrueTrajectory(trajectory) if trajectory.exists() else None,
-        frames=_frames(path, known["frames"]) if "frames" in known else None,
-        target=known.get("target"),
-        in_paper=known.get("in_paper"),
+        frames=document.frames,
+        target=document.target,
+        in_paper=document.in_paper,
     )
-
-
-def _optional(path: Path, words: dict) -> dict:
-    for name, kind in _WORDS.items():
-        if name in words and not isinstance(words[name], kind):
-            raise InputError(
-                f"{path} has {name}: {words[name]!r}; expected {'two numbers' if kind is list else 'text'}."
-            )
-    return {name: words[name] for name in _WORDS if name in words}
-
-
-def _frames(path: Path, frames: list) -> tuple[int, int]:
-    if len(frames) != 2 or not all(isinstance(n, int) for n in frames) or not 0 <= frames[0] < frames[1]:
-        raise InputError(f"{path} has frames: {frames}; expected the first frame and one past the last.")
-    return frames[0], frames[1]
 
 
 def _source(folder: Path) -> Path:

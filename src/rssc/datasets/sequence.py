@@ -1,6 +1,5 @@
-"""The protocol of all datasets: what was recorded, and what is true of it."""
+"""What every dataset gives: recordings, and their ground truth."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,19 +7,26 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from rssc.errors import InputError
+from rssc.io.tum import read_euroc, read_tum
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
+from rssc.runtime.constants import Constants
 
-_MAX_GAP_S = 0.1
-_POSE_NUMBERS = 8
+
+@dataclass(frozen=True)
+class DatasetConstants(Constants):
+    """Of comparing with true trajectories."""
+
+    longest_gap_s: float = 0.1
+    """True poses further apart are not interpolated; twelve intervals of motion capture at 120 Hz, chosen by hand."""
+
+
+DATASETS = DatasetConstants()
 
 
 @dataclass(frozen=True)
 class TrueTrajectory:
-    """A file of true poses: TUM's text (`t tx ty tz qx qy qz qw`) or, where it ends in .csv, EuRoC's table.
-
-    EuRoC counts nanoseconds and puts the quaternion's real part first.
-    """
+    """A file of true poses: a TUM trajectory or, where it ends in .csv, an EuRoC table."""
 
     path: Path
     first_frame_s: float = 0.0
@@ -34,33 +40,18 @@ class TrueTrajectory:
         Positions between two poses are interpolated: those of a motion capture system are 8 ms apart, in which a
         straight line is right to a tenth of a millimetre.
         """
-        known_s, centres = self._read()
-        known_s = known_s - self.first_frame_s
+        poses = read_euroc(self.path) if self.path.suffix == ".csv" else read_tum(self.path)
+        if len(poses) < 2:
+            raise InputError(f"{self.path} has one pose; expected several, to interpolate between.")
+        order = np.argsort(poses.times_s, kind="stable")
+        known_s = poses.times_s[order] - self.first_frame_s
+        offsets = Rotation.from_quat(poses.orientations_quat_xyzw).apply(self.camera_in_body)
+        centres = (poses.positions_xyz + offsets)[order]
         after = np.clip(np.searchsorted(known_s, times_s), 1, len(known_s) - 1)
-        near = (known_s[after] - known_s[after - 1] <= _MAX_GAP_S) | np.isin(times_s, known_s)
+        near = (known_s[after] - known_s[after - 1] <= DATASETS.longest_gap_s) | np.isin(times_s, known_s)
         near &= (times_s >= known_s[0]) & (times_s <= known_s[-1])
         found = np.column_stack([np.interp(times_s, known_s, centres[:, axis]) for axis in range(3)])
         return np.where(near[:, None], found, np.nan)
-
-    def _read(self) -> tuple[FloatArray, FloatArray]:
-        """(n,) times in seconds, increasing, and (n, 3) camera centres."""
-        is_table = self.path.suffix == ".csv"
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an empty file is told below
-                table = np.loadtxt(self.path, delimiter="," if is_table else None, ndmin=2)
-        except OSError as error:
-            raise InputError(f"cannot read {self.path}: {error.strerror or error}.") from error
-        except ValueError as error:
-            raise InputError(f"{self.path} is no table of poses: {error}.") from error
-        if len(table) < 2 or table.shape[1] < _POSE_NUMBERS:
-            raise InputError(f"{self.path} has {table.shape} numbers; expected 8 a line, a time and a pose, and lines.")
-        table = table[np.argsort(table[:, 0], kind="stable")]
-        times_s = 1e-9 * table[:, 0] if is_table else table[:, 0]
-        quaternions = table[:, [5, 6, 7, 4]] if is_table else table[:, 4:8]
-        if not np.isfinite(table[:, :_POSE_NUMBERS]).all() or not quaternions.any(axis=1).all():
-            raise InputError(f"{self.path} has a pose that is none; expected finite numbers and unit quaternions.")
-        return times_s, table[:, 1:4] + Rotation.from_quat(quaternions).apply(self.camera_in_body)
 
 
 @dataclass(frozen=True)
@@ -69,22 +60,22 @@ class Sequence:
 
     name: str
     dataset: str
-    """Sequences of a dataset have their medians together."""
+    """Medians are taken over the sequences of a dataset."""
     source: Path
     """Video file, or folder of images."""
     truth: Camera
     """The camera of these images; its shutter is the sensor's."""
     fps: float | None = None
-    """Frames per second, where the source does not tell."""
+    """Frames per second, where the source has no time stamps."""
     undistorted_from: str | None = None
-    """FILE[:CAM], what the images were undistorted with; none where they are as the sensor read them."""
+    """FILE[:CAM], the calibration that the images were undistorted with; none where they were not."""
     trajectory: TrueTrajectory | None = None
     frames: tuple[int, int] | None = None
     """First frame and one past the last; none for all, or the best `window` of a long source."""
     window: int | None = None
     """How many consecutive frames to take from a long source."""
     target: str | None = None
-    """A board that the frames show, as `rssc calibrate --target` takes it."""
+    """A board that the frames show, as `rssc.model.target` reads it."""
     in_paper: str | None = None
     """Name of the sequence in the paper's tables."""
 
@@ -95,4 +86,4 @@ class Found:
 
     sequences: tuple[Sequence, ...]
     skipped: tuple[str, ...] = ()
-    """Sentences that say what is missing and where it would be looked for."""
+    """For each recording that is missing, a sentence with the place where it was expected."""

@@ -1,8 +1,8 @@
 """The two clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
 
-Their laboratory values come with the data; clip A is undistorted, so that its lens is a pinhole and its rows have to be
-mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius, whose focal lengths compare with
-those of a fisheye at the image's centre.
+Their laboratory values come with the data. Clip A is undistorted, so that its lens is a pinhole and its rows have to be
+mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius; its focal lengths are comparable
+to those of a fisheye at the image's centre.
 """
 
 import os
@@ -30,7 +30,8 @@ def find_sequences() -> Found:
     folder = data_folder()
     if folder is None:
         return Found((), ("the shared clips are not here; set RSSC_DATA to the folder that has them.",))
-    sequences, skipped = [], []
+    sequences: list[Sequence] = []
+    skipped: list[str] = []
     for sequence, parts in ((_clip_a(folder), (_CLIP_A, _CAMCHAIN)), (_gopro(folder), (_GOPRO,))):
         missing = ["/".join(part) for part in parts if not folder.joinpath(*part).exists()]
         if missing:

@@ -1,8 +1,8 @@
-"""How far an estimated trajectory is from the truth, after the similarity that brings it closest.
+"""Absolute trajectory error: distances to the true trajectory after alignment by a similarity.
 
-With x the estimated and y the true camera centres at the same times, what is left after the best similarity are the
-absolute trajectory errors |s R x_i + t - y_i|. Poses are matched by the nearest time stamp, from the trajectory with
-fewer poses to the other.
+With x the estimated and y the true camera centres at the same times, the errors are |s R x_i + t - y_i| for the
+similarity with the least sum of squares. Poses are matched by the nearest time stamp, from the trajectory with fewer
+poses to the other.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.io.tum import TumTrajectory
+from rssc.io.tum import TimedPoses
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.similarity import Similarity, fit_similarity
 
 MAX_DIFFERENCE_S = 0.01
+"""evo's default."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class TrajectoryError:
         return float(np.sqrt(np.mean(self.errors**2)))
 
     def statistics(self) -> dict[str, float]:
-        """The figures that evo prints, and what they refer to."""
+        """The statistics that evo prints, with the number of poses, the scale and the length of the path."""
         errors = self.errors
         return {
             "poses": len(errors),
@@ -68,7 +69,7 @@ def _nearest(times: FloatArray, candidates: FloatArray, max_difference: float) -
 
 
 def trajectory_error(
-    estimated: TumTrajectory, truth: TumTrajectory, max_difference_s: float = MAX_DIFFERENCE_S
+    estimated: TimedPoses, truth: TimedPoses, max_difference_s: float = MAX_DIFFERENCE_S
 ) -> TrajectoryError:
     """Absolute trajectory error after Sim(3) alignment.
 
@@ -82,14 +83,22 @@ def trajectory_error(
         raise InputError(
             f"{len(rows)} of {len(estimated)} poses have a true pose within {max_difference_s} s (estimated times "
             f"{_span(estimated)}, true times {_span(truth)}); expected at least 3. Both must count time from the same "
-            f"origin in seconds; or allow more with --max-difference."
+            f"origin in seconds; or allow a larger difference in time."
         )
-    points, targets = estimated.positions_xyz[rows], truth.positions_xyz[true_rows]
-    similarity = fit_similarity(points, targets)
-    errors = np.linalg.norm(similarity.apply(points) - targets, axis=1)
-    length = float(np.linalg.norm(np.diff(targets, axis=0), axis=1).sum())
+    return aligned_error(estimated.positions_xyz[rows], truth.positions_xyz[true_rows])
+
+
+def aligned_error(centres: FloatArray, true_centres: FloatArray) -> TrajectoryError:
+    """Absolute trajectory error of (n, 3) camera centres after Sim(3) alignment to (n, 3) true ones.
+
+    Raises:
+        InputError: The centres lie on a line, so that no similarity can be found.
+    """
+    similarity = fit_similarity(centres, true_centres)
+    errors = np.linalg.norm(similarity.apply(centres) - true_centres, axis=1)
+    length = float(np.linalg.norm(np.diff(true_centres, axis=0), axis=1).sum())
     return TrajectoryError(errors, similarity, length)
 
 
-def _span(trajectory: TumTrajectory) -> str:
+def _span(trajectory: TimedPoses) -> str:
     return f"{trajectory.times_s.min():.3f} to {trajectory.times_s.max():.3f} s"

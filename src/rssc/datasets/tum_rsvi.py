@@ -13,17 +13,17 @@ import re
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from rssc.datasets.sequence import Sequence, TrueTrajectory
 from rssc.errors import InputError
-from rssc.io.lens_files import read_lens
-from rssc.model.arrays import FloatArray
+from rssc.io.lens_files import read_kalibr_camera, read_lens
+from rssc.model.arrays import IntArray
 from rssc.model.camera import Camera, Shutter
+from rssc.model.poses import camera_centres
 
 LINE_DELAY_S = 29.4737e-6
 WINDOW = 50
-"""Frames of a sequence, as in the paper, which does not say which."""
+"""Frames per sequence, as in the paper, which does not state their range."""
 _CAMERA = "cam1"
 _DEPTHS = ("", "*/", "*/*/")
 
@@ -73,7 +73,7 @@ def _sequence(folder: Path, camchain: Path) -> Sequence:
     )
 
 
-def _read_table(path: Path) -> tuple[np.ndarray, list[str]]:
+def _read_table(path: Path) -> tuple[IntArray, list[str]]:
     """(n,) time stamps in ns and the file names of a data.csv."""
     rows = [line.split(",") for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
     try:
@@ -83,20 +83,19 @@ def _read_table(path: Path) -> tuple[np.ndarray, list[str]]:
         raise InputError(f"{path} is no table of images; expected lines of `time in ns, file`.") from None
     if len(stamps) < 2 or np.any(np.diff(stamps) <= 0):
         raise InputError(f"{path} has {len(stamps)} images; expected several, with increasing times.")
-    # Frames are found by their names later on, so that these have to tell the same times.
+    # The footage reader takes times from the names, so these must agree with the table.
     if any(Path(file).stem != str(stamp) for file, stamp in zip(files, stamps, strict=True)):
         raise InputError(
-            f"{path} names images that are not called by their time stamps; expected 1548685846939326526.png."
+            f"{path} names images that are not named by their time stamps; expected 1548685846939326526.png."
         )
     return stamps, files
 
 
 def _camera_in_imu(camchain: Path) -> tuple[float, float, float]:
     """Camera centre in the coordinates of the IMU, whose poses the dataset has."""
-    cam_from_imu: FloatArray = np.array(
-        yaml.safe_load(camchain.read_text())[_CAMERA].get("T_cam_imu", np.eye(4)), dtype=float
-    )
+    _, camera = read_kalibr_camera(camchain, _CAMERA)
+    cam_from_imu = np.array(np.eye(4) if camera.T_cam_imu is None else camera.T_cam_imu, dtype=float)
     if cam_from_imu.shape != (4, 4):
         raise InputError(f"T_cam_imu of {_CAMERA} in {camchain} is {cam_from_imu.shape}; expected 4 x 4 numbers.")
-    x, y, z = -cam_from_imu[:3, :3].T @ cam_from_imu[:3, 3]
-    return float(x), float(y), float(z)
+    x, y, z = camera_centres(cam_from_imu[None, :3])[0].tolist()
+    return x, y, z

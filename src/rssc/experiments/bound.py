@@ -1,4 +1,4 @@
-"""The Cramer-Rao bound: how well anyone could know lens and readout from these observations.
+"""The Cramer-Rao bound: the least variance of lens and readout that these observations allow.
 
 For Gaussian noise of known standard deviation the covariance of an unbiased estimator is at least the inverse of the
 Fisher information J^T W J at the truth, with J the Jacobian of all observations in lens, readout, trajectory and
@@ -6,7 +6,7 @@ points: the system that te solves, linearised at the truth instead of at an esti
 nuisance parameters and marginalised.
 
 The trajectory is taken to be a spline with one knot a frame, te's model. Where the true motion is not such a spline
-(trajectory noise), this is the bound of somebody who may still assume it, so that it is optimistic.
+(trajectory noise), the bound still assumes it and is therefore optimistic.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from rssc.model.covariance import Covariance
 from rssc.runtime.threads import with_serial_blas
 from rssc.simulation.scenes import SimulatedScene
 from rssc.solver.covariance import estimate_covariance
-from rssc.solver.options import LOSSES, AdjustOptions
+from rssc.solver.options import LOSSES, AdjustOptions, Loss
 from rssc.solver.problem import build_problem, readout_interval
 from rssc.solver.spline_fit import fit_trajectory
 
@@ -29,8 +29,8 @@ def cramer_rao_bound(simulated: SimulatedScene, knot_spacing: float = 1.0) -> Co
     """Smallest covariance of lens and readout ratio that the observations of a simulated scene allow.
 
     Args:
-        simulated: Its tracks know the true standard deviation of their noise.
-        knot_spacing: Of the spline that stands for the motion, in frames.
+        simulated: Its tracks carry the true standard deviation of their noise.
+        knot_spacing: Of the spline that represents the motion, in frames.
     """
     truth = simulated.truth
     start, end = readout_interval(truth.frame_times, truth.camera.shutter.readout_ratio)
@@ -38,4 +38,4 @@ def cramer_rao_bound(simulated: SimulatedScene, knot_spacing: float = 1.0) -> Co
     trajectory = fit_trajectory(times, simulated.motion.cam_from_world(times), start, end, knot_spacing)
     options = AdjustOptions(method="te", knot_spacing=knot_spacing)
     problem = build_problem(replace(truth, trajectory=trajectory), options)
-    return estimate_covariance(problem, problem.start, options, (LOSSES["none"], 1.0), 1.0)
+    return estimate_covariance(problem, problem.start, options, Loss(LOSSES["none"], 1.0), 1.0)

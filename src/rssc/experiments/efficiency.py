@@ -10,7 +10,7 @@ with the square, the paper's 0.514 s are then 2,100 to 3,900 observations. 60 po
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy as np
 from rssc.errors import InputError
 from rssc.experiments.synthetic import AUTO, DEFAULT, IMPORTANCE, METHOD_NAMES, simulate, solve, trial_seed
 from rssc.experiments.tables import Cell, Table
+from rssc.model.scene import Scene
+from rssc.runtime.progress import Progress, silent
 from rssc.runtime.threads import thread_count
 from rssc.solver.bundle import adjust
 
@@ -59,9 +61,9 @@ class Efficiency:
         paper, ours = PAPER.get(method), self.timings[method]
         return None if paper is None else (paper.iteration_s / ours.iteration_s, paper.total_s / ours.total_s)
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, object]:
         """The contents of the JSON line."""
-        methods = {}
+        methods: dict[str, dict[str, float | None]] = {}
         for method, timing in self.timings.items():
             speed_up = self.speed_up(method)
             methods[method] = {
@@ -78,13 +80,13 @@ def measure_efficiency(
     points: int = EFFICIENCY_POINTS,
     seed: int = 0,
     methods: Sequence[str] = METHOD_NAMES,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = silent,
 ) -> Efficiency:
     """Times all methods on the default condition of the simulation, one after the other."""
     if trials < 1:
         raise InputError(f"trials is {trials}; expected at least 1.")
     samples: dict[str, list[Timing]] = {method: [] for method in methods}
-    observations = []
+    observations: list[int] = []
     for number in range(-1, trials):
         # Trial -1 is the warm-up: the scene of trial 0, whose figures are thrown away.
         scene = simulate(DEFAULT, trial_seed(seed, max(number, 0)), points).scene
@@ -93,15 +95,18 @@ def measure_efficiency(
             observations.append(len(scene.tracks))
             for method, timing in timings.items():
                 samples[method].append(timing)
-        progress(number + 2, trials + 1)
-    medians = {
-        method: Timing(*(float(np.median([getattr(t, name) for t in found])) for name in Timing.__annotations__))
-        for method, found in samples.items()
-    }
+        progress("scenes", (number + 2) / (trials + 1))
+    medians = {method: _median(found) for method, found in samples.items()}
     return Efficiency(medians, trials, points, int(np.median(observations)), thread_count())
 
 
-def _timing(scene, method: str) -> Timing:
+def _median(timings: Sequence[Timing]) -> Timing:
+    table = np.array([(timing.iteration_s, timing.iterations, timing.total_s) for timing in timings])
+    iteration_s, iterations, total_s = np.median(table, axis=0).tolist()
+    return Timing(iteration_s, iterations, total_s)
+
+
+def _timing(scene: Scene, method: str) -> Timing:
     began = time.perf_counter()
     if method == AUTO:
         adjustment = solve(scene, method)
@@ -115,7 +120,7 @@ def _timing(scene, method: str) -> Timing:
 def efficiency_table(efficiency: Efficiency) -> Table:
     """Ours beside the paper's."""
     headings = ("method", "iteration [ms]", "iterations", "total [ms]", "faster per iteration", "faster in total")
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for method, ours in efficiency.timings.items():
         paper, speed_up = PAPER.get(method), efficiency.speed_up(method)
         rows.append((

@@ -1,9 +1,10 @@
 """The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
 
-The five methods and auto share everything before their last solve: tracks, start and refined tracks. All of them know
-which rows of an undistorted image are which rows of the sensor, which the paper's own code does not.
+The five methods and auto share everything before their last solve: tracks, start and refined tracks. For all of them
+rows of an undistorted image are mapped to rows of the sensor, which the paper's own code does not do.
 
-A row that cannot be filled says why. Rows are kept as they come: the same command again goes on where it was stopped.
+A row that cannot be filled states the reason. Rows are saved one at a time; an interrupted study can be
+resumed.
 """
 
 import time
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rssc.datasets.sequence import Sequence as Recording
+from rssc.datasets.trajectory_error import aligned_error
 from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.experiments.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
@@ -26,11 +28,10 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
-from rssc.model.similarity import fit_similarity
 from rssc.pipeline.result import answer
 from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
 from rssc.pipeline.target import calibrate_target
-from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.progress import Progress, Stages, silent
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
@@ -39,12 +40,12 @@ _LEAST_POSES = 3
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """What a method says of a sequence."""
+class _Result:
+    """The result of a method on a sequence."""
 
     lens: Lens
     readout_ratio: float
-    """NaN where the method knows none."""
+    """NaN where the method estimates none."""
     times_s: FloatArray
     """(n,) of the frames that it placed."""
     cam_from_world: FloatArray
@@ -57,7 +58,7 @@ def run_real(
     path: Path,
     recordings: Sequence[Recording],
     methods: Sequence[str] = REAL_METHODS,
-    progress: Progress = lambda stage, share: None,
+    progress: Progress = silent,
 ) -> list[RealRow]:
     """Fills the table of all sequences and methods, and returns its rows in the table's order.
 
@@ -74,7 +75,7 @@ def run_real(
     rows = {row.key: row for row in open_rows(path)}
     for recording in recordings:
         if any(row.sequence == recording.name and row.dataset != recording.dataset for row in rows.values()):
-            raise InputError(f"{path} has rows of another {recording.name}; choose another folder with -o.")
+            raise InputError(f"{path} has rows of another {recording.name}; choose another output folder.")
         missing = [method for method in methods if (recording.name, method) not in rows]
         if not missing:
             continue
@@ -88,7 +89,7 @@ def run_real(
 
 
 class _Work:
-    """One sequence: its frames, and what its methods share, made when it is first needed."""
+    """One sequence: its frames, and what its methods share, computed when first needed."""
 
     def __init__(self, recording: Recording, progress: Progress) -> None:
         self._recording = recording
@@ -133,8 +134,8 @@ class _Work:
                        "; ".join(text for text in (found.reason, reason) if text),
                        time.perf_counter() - began)  # fmt: skip
 
-    def _colmap(self) -> _Answer:
-        """COLMAP with the lens model that the truth has: what it can do where one knows which to ask for."""
+    def _colmap(self) -> _Result:
+        """COLMAP with the lens model of the truth, as if it were known beforehand."""
         footage, model = self._footage, COLMAP_MODELS[self._recording.truth.lens.model]
         with TemporaryDirectory(prefix="rssc-") as folder:
             names = _write_images(footage, Path(folder))
@@ -143,10 +144,10 @@ class _Work:
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])
         reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"
-        return _Answer(found.lens, np.nan, footage.times_s[placed], poses, "done", reason)
+        return _Result(found.lens, np.nan, footage.times_s[placed], poses, "done", reason)
 
     def _prepare(self) -> None:
-        """What the five methods and auto share."""
+        """Computes what the five methods and auto share."""
         if self._refined is None:
             try:
                 self._refined = refine_stretch(
@@ -155,7 +156,7 @@ class _Work:
             except RsscError as error:
                 self._refined = error
 
-    def _method(self, method: str) -> _Answer:
+    def _method(self, method: str) -> _Result:
         assert self._refined is not None
         if isinstance(self._refined, RsscError):
             raise self._refined
@@ -163,7 +164,7 @@ class _Work:
         solution = solve_refined(self._refined, method, stage)
         return _from_calibration(answer([solution], replace(self._options, method=method), stage))
 
-    def _target(self) -> _Answer:
+    def _target(self) -> _Result:
         recording = self._recording
         if recording.target is None:
             raise InputError("these frames show no board that is known.")
@@ -173,7 +174,7 @@ class _Work:
         )  # fmt: skip
         return _from_calibration(found)
 
-    def _trajectory_error(self, found: _Answer) -> tuple[float, str]:
+    def _trajectory_error(self, found: _Result) -> tuple[float, str]:
         """Root mean square of the distances of camera centres after Sim(3) alignment, or NaN and why."""
         if self._recording.trajectory is None:
             return np.nan, ""
@@ -181,13 +182,10 @@ class _Work:
         known = np.isfinite(truth).all(axis=1)
         if known.sum() < _LEAST_POSES:
             return np.nan, f"only {int(known.sum())} frames have a true pose"
-        poses = found.cam_from_world[known]
-        centres = camera_centres(poses)
         try:
-            aligned = fit_similarity(centres, truth[known]).apply(centres)
+            return aligned_error(camera_centres(found.cam_from_world[known]), truth[known]).rmse, ""
         except InputError as error:
             return np.nan, str(error)
-        return float(np.sqrt(np.mean(np.sum((aligned - truth[known]) ** 2, axis=1)))), ""
 
 
 def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
@@ -195,17 +193,17 @@ def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
     return tuple(float(values[name]) for name in PARAMETERS)
 
 
-def _from_calibration(calibration: Calibration) -> _Answer:
+def _from_calibration(calibration: Calibration) -> _Result:
     camera: Camera = calibration.camera
     if not calibration.stretches:
         raise NotCalibratableError("; ".join(calibration.reasons))
     stretch = calibration.stretches[0]
-    return _Answer(camera.lens, camera.shutter.readout_ratio, stretch.times_s, stretch.scene.cam_from_world,
+    return _Result(camera.lens, camera.shutter.readout_ratio, stretch.times_s, stretch.scene.cam_from_world,
                    calibration.status, "; ".join(calibration.reasons))  # fmt: skip
 
 
 def _write_images(footage: Footage, folder: Path) -> list[str]:
-    """Frames as files, which COLMAP wants."""
+    """Frames as files, which COLMAP reads."""
     import cv2
 
     names = [f"{i:06d}.png" for i in range(len(footage))]

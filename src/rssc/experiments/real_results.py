@@ -1,4 +1,4 @@
-"""Results on real footage: one row per sequence and method, kept in a CSV file as they come, and the paper's own."""
+"""Results on real footage: one row per sequence and method, kept in a CSV file, and the paper's own."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ class RealRow:
     status: str
     """The verdict of a calibration, "done" for COLMAP, or "none" where there is no estimate."""
     reason: str
-    """Why there is none, or what to know about it."""
+    """Why there is no estimate, or a remark on it."""
     seconds: float
     """Wall time; of the five methods and auto only the last solve, because they share the rest."""
 
@@ -56,24 +56,24 @@ class RealRow:
 
 
 def empty_row(sequence: str, dataset: str, in_paper: str, method: str, frames: str, reason: str) -> RealRow:
-    """A row that says why it has no figures."""
+    """A row without figures, and the reason."""
     nothing = (math.nan,) * len(PARAMETERS)
     return RealRow(sequence, dataset, in_paper, method, frames, "", nothing, nothing, math.nan, "none", reason, 0.0)
 
 
 def open_rows(path: Path) -> list[RealRow]:
-    """Rows of a table that may be there already; a torn last line is dropped."""
+    """Rows of a table that may exist already; an incomplete last line is dropped."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
         reader = csv.reader(file)
         if tuple(next(reader, ())) != COLUMNS:
-            raise InputError(f"{path} is not a table of this study; choose another folder with -o.")
+            raise InputError(f"{path} is not a table of this study; choose another output folder.")
         return [_parse(cells) for cells in reader if len(cells) == len(COLUMNS)]
 
 
 def save_rows(path: Path, rows: list[RealRow]) -> None:
-    """Writes the whole table: it is small, and never half written."""
+    """Writes the whole table: it is small, and the file is always complete."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)

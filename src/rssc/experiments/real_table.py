@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rssc.experiments.real_results import FIGURES, RealRow, paper_figures
+from rssc.experiments.results import json_number
 from rssc.experiments.tables import Cell, Table
 
 _IN_PAPER = {"TUM-RSVI": "TUM", "WHU-RSVI": "WHU"}
@@ -22,7 +23,7 @@ _ONLY_PAPER = ("droidcalib", "selfsup-calib")
 
 def sequence_tables(rows: Sequence[RealRow]) -> list[Table]:
     """One table per sequence."""
-    tables = []
+    tables: list[Table] = []
     for name in dict.fromkeys(row.sequence for row in rows):
         here = [row for row in rows if row.sequence == name]
         first = here[0]
@@ -38,7 +39,7 @@ def sequence_tables(rows: Sequence[RealRow]) -> list[Table]:
 
 def median_tables(rows: Sequence[RealRow]) -> list[Table]:
     """Medians over the sequences of each dataset."""
-    tables = []
+    tables: list[Table] = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
         count = len({row.sequence for row in here})
@@ -57,7 +58,7 @@ def _table(title: str, figures: dict[str, dict[str, float]], beside: str, notes:
     nothing = dict.fromkeys(FIGURES, np.nan)
     methods = [*figures, *(m for m in _ONLY_PAPER if (beside, m) in paper)]
     least = {name: min((f[name] for f in figures.values() if np.isfinite(f[name])), default=np.nan) for name in FIGURES}
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for method in methods:
         ours, theirs = figures.get(method, nothing), paper.get((beside, method), nothing)
         cells = [
@@ -89,7 +90,7 @@ def _label(method: str) -> str:
 
 def rivals_ahead(rows: Sequence[RealRow], figure: str = "readout_ratio") -> dict[str, list[str]]:
     """Sequence to the methods whose error is smaller than auto's; empty where auto is ahead of all."""
-    ahead = {}
+    ahead: dict[str, list[str]] = {}
     for auto in (row for row in rows if row.method == "auto"):
         mine = auto.figures[figure]
         others = (row for row in rows if row.sequence == auto.sequence and row.method != "auto")
@@ -98,14 +99,10 @@ def rivals_ahead(rows: Sequence[RealRow], figure: str = "readout_ratio") -> dict
     return ahead
 
 
-def document(rows: Sequence[RealRow]) -> dict:
+def document(rows: Sequence[RealRow]) -> dict[str, object]:
     """The contents of the JSON line."""
-
-    def number(value: float) -> float | None:
-        return value if np.isfinite(value) else None
-
-    sequences: dict[str, dict] = {}
+    sequences: dict[str, dict[str, object]] = {}
     for row in rows:
-        figures = {name: number(value) for name, value in row.figures.items()}
+        figures = {name: json_number(value) for name, value in row.figures.items()}
         sequences.setdefault(row.sequence, {})[row.method] = {**figures, "status": row.status, "seconds": row.seconds}
     return {"sequences": sequences, "ahead_of_auto_in_readout": rivals_ahead(rows)}

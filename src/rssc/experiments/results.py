@@ -1,10 +1,11 @@
 """Results of the simulation as a tidy table: one row per condition, trial and method, kept in a CSV file.
 
-Rows are appended as they come, so that a study that was stopped goes on where it was. A torn last line is dropped.
+Rows are appended one trial at a time, so that an interrupted study can be resumed. An incomplete last line is dropped.
 """
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from rssc.errors import InputError
 from rssc.io.files import write_text
 
 PARAMETERS = ("fx", "fy", "cx", "cy", "readout_ratio")
+
+
+def json_number(value: float) -> float | None:
+    """The number, or None where it is not finite: JSON has no infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +44,7 @@ class Row:
     seed: int
     """Of the simulated scene."""
     points: int
-    """That were asked for."""
+    """Requested number of points."""
     method: str
     errors: tuple[float, ...]
     """Absolute errors of `PARAMETERS`; infinite where the method failed."""
@@ -66,13 +72,13 @@ COLUMNS = (
 
 
 def open_results(path: Path) -> list[Row]:
-    """Rows of a table that may be there already; leaves a file that rows can be appended to."""
+    """Rows of a table that may exist already; leaves a file that rows can be appended to."""
     rows: list[Row] = []
     if path.exists():
         with path.open(newline="") as file:
             reader = csv.reader(file)
             if tuple(next(reader, ())) != COLUMNS:
-                raise InputError(f"{path} is not a table of this study; choose another folder with -o.")
+                raise InputError(f"{path} is not a table of this study; choose another output folder.")
             rows = [_parse(cells) for cells in reader if _complete(cells)]
     write_text(path, _text([COLUMNS, *map(_cells, rows)]))
     return rows
@@ -83,13 +89,13 @@ def append_results(path: Path, rows: Iterable[Row]) -> None:
         file.write(_text(map(_cells, rows)))
 
 
-def _text(table: Iterable[Sequence]) -> str:
+def _text(table: Iterable[Sequence[str | float]]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(table)
     return buffer.getvalue()
 
 
-def _cells(row: Row) -> list:
+def _cells(row: Row) -> list[str | float]:
     condition = row.condition
     return [
         condition.trajectory_noise_hz, condition.readout_ratio, condition.pixel_noise, row.trial, row.seed, row.points,

@@ -1,7 +1,7 @@
 """Runs a pure function over many tasks: in local processes, or on a cluster through Dask.
 
-Both ways take the same function and the same tasks and yield the results as they come, in any order. Every task has
-one thread: tasks run side by side, and their threads would only get in each other's way.
+Both take the same function and tasks, and yield results as they are completed, in any order. Every task has one thread,
+because tasks already run in parallel.
 """
 
 import os
@@ -10,7 +10,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from rssc.errors import InputError, RsscError
 
@@ -21,10 +22,10 @@ Result = TypeVar("Result")
 def run_tasks(
     function: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int = 1, scheduler: str | None = None
 ) -> Iterator[Result]:
-    """Yields `function(task)` for every task as soon as it is there.
+    """Yields `function(task)` for every task as soon as it is completed.
 
     Args:
-        function: At the top of a module, with all it needs in its task: it runs in another process.
+        function: Defined at the top of a module, and dependent on its task only: it runs in another process.
         tasks: Picklable.
         jobs: How many local processes.
         scheduler: Address of a Dask scheduler, for instance tcp://10.0.0.1:8786, that runs the tasks instead.
@@ -36,7 +37,7 @@ def run_tasks(
 
 
 def _alone(function: Callable[[Task], Result], task: Task) -> Result:
-    # Read whenever kernels start; set here and not in the parent, because a cluster's workers have other parents.
+    # Set here and not in the parent, because a cluster's workers have other parents.
     os.environ["RSSC_THREADS"] = "1"
     return function(task)
 
@@ -44,14 +45,14 @@ def _alone(function: Callable[[Task], Result], task: Task) -> Result:
 def _run_locally(function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     if jobs < 1:
         raise InputError(f"jobs is {jobs}; expected at least 1.")
-    # Spawned, not forked: a fork in the middle of another thread's work may never come back.
+    # Spawned, not forked: a fork while another thread holds a lock may deadlock.
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn"))
     try:
         for future in as_completed([pool.submit(function, task) for task in tasks]):
             yield future.result()
     except BrokenProcessPool as error:
         raise RsscError(
-            "a process died, most likely for want of memory; run the same command again with fewer --jobs, it goes on "
+            "a process died, most likely because memory ran out; run the study again with fewer jobs, it continues "
             "from here."
         ) from error
     finally:
@@ -72,8 +73,12 @@ def _run_on_cluster(function: Callable[[Task], Result], tasks: Sequence[Task], s
             yield result
 
 
-def import_extra(module: str, what: str) -> Any:
-    """A module of the optional dependencies, or one line that says how to get it."""
+def import_extra(module: str, what: str) -> ModuleType:
+    """A module of the optional dependencies.
+
+    Raises:
+        InputError: It is not installed; says how to install it.
+    """
     from importlib import import_module
 
     try:

@@ -7,7 +7,7 @@ pinhole. A trial has the same seed in every condition and for every method, so t
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from rssc.experiments.bound import cramer_rao_bound
 from rssc.experiments.results import PARAMETERS, Condition, Row, append_results, open_results
 from rssc.experiments.runner import run_tasks
 from rssc.inference.estimate import estimate
+from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
+from rssc.runtime.progress import Progress, silent
 from rssc.simulation.scenes import SimulatedScene, simulate_scene
 from rssc.solver.bundle import Adjustment, adjust
 from rssc.solver.methods import METHODS
@@ -75,7 +77,7 @@ def run_study(
     methods: Sequence[str] = METHOD_NAMES,
     jobs: int = 1,
     scheduler: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = silent,
 ) -> list[Row]:
     """Runs what is missing in a table of results, and returns the rows of this study.
 
@@ -87,7 +89,7 @@ def run_study(
         methods: Among `METHOD_NAMES`.
         jobs: Local processes.
         scheduler: Address of a Dask scheduler instead.
-        progress: Called with the number of scenes done and of all scenes.
+        progress: Called with the name of the stage and the share of the scenes that is done.
     """
     if trials < 1:
         raise InputError(f"trials is {trials}; expected at least 1.")
@@ -98,7 +100,7 @@ def run_study(
     if any(row.seed != trial_seed(seed, row.trial) or row.points != points for row in rows):
         raise InputError(
             f"{path} has rows with another seed or number of points than {seed} and {points}; give those, or choose "
-            f"another folder with -o."
+            f"another output folder."
         )
     wanted = [
         Trial(condition, number, trial_seed(seed, number), points, tuple(methods))
@@ -107,12 +109,12 @@ def run_study(
     ]
     tasks = _missing(wanted, rows)
     done = len(wanted) - len(tasks)
-    progress(done, len(wanted))
+    progress("scenes", done / len(wanted))
     for new in run_tasks(run_trial, tasks, jobs=jobs, scheduler=scheduler):
         append_results(path, new)
         rows += new
         done += 1
-        progress(done, len(wanted))
+        progress("scenes", done / len(wanted))
     keys = {(trial.condition, trial.number, method) for trial in wanted for method in trial.methods}
     return [row for row in rows if row.key in keys]
 
@@ -145,7 +147,7 @@ def run_trial(trial: Trial) -> list[Row]:
     covariance = cramer_rao_bound(simulated)
     bounds = tuple(covariance.sigma(name) for name in PARAMETERS)
     truth = _values(simulated.truth.camera)
-    rows = []
+    rows: list[Row] = []
     for method in trial.methods:
         began = time.perf_counter()
         errors, knot_spacing, iterations = (float("inf"),) * len(PARAMETERS), 0.0, 0
@@ -178,6 +180,6 @@ def solve(scene: Scene, method: str) -> Adjustment:
     return estimate(replace(scene, trajectory=trajectory), lens=scene.camera.lens.model, rough=False).adjustment
 
 
-def _values(camera: Camera) -> np.ndarray:
+def _values(camera: Camera) -> FloatArray:
     lens = camera.lens
     return np.array([lens.fx, lens.fy, lens.cx, lens.cy, camera.shutter.readout_ratio])

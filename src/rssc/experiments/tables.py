@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,8 @@ class Cell:
     paper: str = ""
     """The paper's figure, in brackets."""
 
-    def in_terminal(self) -> str:
-        text = f"[{self.style}]{escape(self.text)}[/]" if self.style else escape(self.text)
-        return text + self._brackets
+    def in_terminal(self) -> Text:
+        return Text.assemble((self.text, self.style), self._brackets)
 
     def in_markdown(self) -> str:
         return (f"**{self.text}**" if self.style else self.text) + self._brackets
@@ -32,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table and what has to be said below it. The first column has labels, the others numbers."""
+    """A table with notes below it. The first column has labels, the others numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -43,14 +42,14 @@ class Table:
 def print_tables(console: Console, tables: Sequence[Table]) -> None:
     """The tables, one below the other."""
     for table in tables:
-        shown = RichTable(title=escape(table.title), title_justify="left")
+        shown = RichTable(title=Text(table.title), title_justify="left")
         for i, heading in enumerate(table.headings):
-            shown.add_column(escape(heading), justify="right" if i else "left")
+            shown.add_column(Text(heading), justify="right" if i else "left")
         for row in table.rows:
             shown.add_row(*(cell.in_terminal() for cell in row))
         console.print(shown)
         for note in table.notes:
-            console.print(f"  {note}", highlight=False, markup=False)
+            console.print(Text(f"  {note}"))
 
 
 def markdown(opening: str, tables: Sequence[Table]) -> str:

@@ -7,10 +7,10 @@ the one it was saved with is not read.
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.io.camera_file import CameraFile, JsonFile, camera_document, invalid, read_document
 from rssc.io.files import write_bytes, write_text
@@ -54,14 +54,15 @@ class CalibrationFile(CameraFile, HeaderFile):
     reasons: list[str]
     method: str
     knot_spacing_frames: float
-    statistics: dict[str, Any]
+    statistics: dict[str, object]
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
-    uncertainty: dict[str, Any] = Field(default={}, description="what the error bars are made of")
+    uncertainty: dict[str, object] = Field(default={}, description="what the error bars are made of")
     stretches: StretchesFile | None = Field(default=None, description="trajectory, points and tracks")
 
 
 _STATISTICS = TypeAdapter(Statistics)
 _ERROR_BUDGET = TypeAdapter(ErrorBudget)
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
@@ -75,7 +76,7 @@ def write_calibration(calibration: Calibration, path: Path) -> None:
     write_text(path, CalibrationFile.model_validate(document).model_dump_json(indent=1, exclude_unset=True) + "\n")
 
 
-def calibration_document(calibration: Calibration) -> dict[str, Any]:
+def calibration_document(calibration: Calibration) -> dict[str, object]:
     """The contents of calibration.json, without its stretches."""
     lens = calibration.camera.lens
     sigma = {name: calibration.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
@@ -104,7 +105,7 @@ def read_calibration(path: Path) -> Calibration:
     document = read_document(path, CalibrationFile, what)
     try:
         statistics = _STATISTICS.validate_python(document.statistics)
-        budget = _ERROR_BUDGET.validate_python(_with_infinity(document.uncertainty))
+        budget = _ERROR_BUDGET.validate_python(_with_infinity(_JSON.validate_python(document.uncertainty)))
     except ValidationError as error:
         raise invalid(path, what, error) from error
     return Calibration(
@@ -123,7 +124,7 @@ def read_calibration(path: Path) -> Calibration:
     )
 
 
-def _with_infinity(value: Any) -> Any:
+def _with_infinity(value: JsonValue) -> JsonValue:
     """JSON has no infinity: a standard deviation without end was written as null."""
     if isinstance(value, dict):
         return {name: _with_infinity(one) for name, one in value.items()}

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -84,7 +84,7 @@ class CameraFile(TruthFile):
         return replace(super().camera, undistorted_from=None if sensor is None else sensor.lens)
 
 
-def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, Any]:
+def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object]:
     """`image`, `lens` and `shutter` of calibration.json and truth.json, and `undistorted_from` where there is one."""
     shutter, sensor = camera.shutter, camera.undistorted_from
     readout_time_s = abs(shutter.readout_ratio) * frame_interval_s

@@ -1,7 +1,12 @@
 """Output files that are complete or absent: written under another name, then renamed."""
 
+import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 
@@ -33,3 +38,10 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` for UTF-8 text."""
     write_bytes(path, text.encode())
+
+
+def npz_bytes(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
+    """The contents of a compressed npz file."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # pyright: ignore[reportArgumentType] (numpy's own flag is a keyword, too)
+    return buffer.getvalue()

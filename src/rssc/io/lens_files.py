@@ -1,11 +1,11 @@
 """Reads a lens from calibration files of other tools: Kalibr camchains and OpenCV YAML."""
 
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import yaml
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
@@ -19,10 +19,25 @@ _KALIBR = {"none": "pinhole"} | {
 """Our lens model of each of Kalibr's."""
 _OPENCV_ORDER = ("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6", "s1", "s2", "s3", "s4", "tx", "ty")
 """Names of cv2's standard coefficients."""
+_ENTRIES: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+class KalibrCamera(BaseModel):
+    """One camera of a Kalibr camchain."""
+
+    intrinsics: tuple[float, float, float, float]
+    """fx fy cx cy, pixel centres at integers."""
+    camera_model: str = "pinhole"
+    distortion_model: str = "none"
+    distortion_coeffs: tuple[float, ...] | None = None
+    resolution: tuple[int, int] | None = None
+    """Width and height."""
+    T_cam_imu: tuple[tuple[float, float, float, float], ...] | None = None
+    """(4, 4) cam_from_imu."""
 
 
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
-    """The lens named by FILE or FILE:CAM, and the image size that it is for where the file says so.
+    """The lens named by FILE or FILE:CAM, and its image size where the file states it.
 
     Args:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
@@ -31,45 +46,60 @@ def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
     if not path.exists() and ":" in text:
         name, camera = text.rsplit(":", 1)
         path = Path(name)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
-    try:
-        content = path.read_text(errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
+    content = _read(path)
     if content.startswith("%YAML:1.0") or "!!opencv-matrix" in content:
         return _opencv_lens(path)
+    return _kalibr_lens(path, camera)
+
+
+def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, KalibrCamera]:
+    """A camera of a Kalibr camchain and its name; the only one where none is named."""
     try:
-        document = yaml.safe_load(content)
+        document: object = yaml.safe_load(_read(path))
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
-    return _kalibr_lens(path, document, camera)
-
-
-def _kalibr_lens(path: Path, document: Any, camera: str | None) -> tuple[Lens, tuple[int, int] | None]:
-    entries = document.items() if isinstance(document, dict) else ()
-    cameras = {name: entry for name, entry in entries if isinstance(entry, dict) and "intrinsics" in entry}
+    try:
+        entries = _ENTRIES.validate_python(document)
+    except ValidationError:
+        entries = {}
+    cameras = {name: entry for name, entry in entries.items() if isinstance(entry, dict) and "intrinsics" in entry}
     if not cameras:
         raise InputError(f"{path} has no camera with intrinsics; expected a Kalibr camchain or an OpenCV YAML.")
     if camera is None and len(cameras) > 1:
-        raise InputError(f"{path} has {', '.join(cameras)}; say which, for instance {path}:{next(iter(cameras))}.")
+        raise InputError(f"{path} has {', '.join(cameras)}; name one, for instance {path}:{next(iter(cameras))}.")
     name = camera or next(iter(cameras))
     if name not in cameras:
         raise InputError(f"{path} has no camera {name}; it has {', '.join(cameras)}.")
-    entry = cameras[name]
-    model = _KALIBR.get(entry.get("distortion_model", "none"))
-    if entry.get("camera_model", "pinhole") != "pinhole" or model is None:
+    try:
+        return name, KalibrCamera.model_validate(cameras[name])
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
         raise InputError(
-            f"{name} of {path} is {entry.get('camera_model')} with {entry.get('distortion_model')} distortion; "
+            f"{name} of {path} has {field}: {cameras[name].get(field)}; expected a Kalibr camchain, with four numbers "
+            f"as intrinsics."
+        ) from error
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] | None]:
+    name, entry = read_kalibr_camera(path, camera)
+    model = _KALIBR.get(entry.distortion_model)
+    if entry.camera_model != "pinhole" or model is None:
+        raise InputError(
+            f"{name} of {path} is {entry.camera_model} with {entry.distortion_model} distortion; "
             f"expected pinhole with {', '.join(_KALIBR)}."
         )
-    coefficients = entry.get("distortion_coeffs") or []
-    try:
-        lens = Lens(model, *entry["intrinsics"], distortion=tuple(coefficients) if model != "pinhole" else ())
-        size = tuple(int(n) for n in entry.get("resolution") or ())
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} of {path} has intrinsics or coefficients that are not four numbers.") from error
-    return lens, (size[0], size[1]) if len(size) == 2 else None
+    coefficients = entry.distortion_coeffs or ()
+    lens = Lens(model, *entry.intrinsics, distortion=coefficients if model != "pinhole" else ())
+    return lens, entry.resolution
 
 
 def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
@@ -78,15 +108,16 @@ def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
     except (cv2.error, SystemError) as error:
         raise InputError(f"{path} is not an OpenCV YAML that OpenCV can read.") from error
     try:
-        matrix = storage.getNode("camera_matrix").mat()
-        node = storage.getNode("distortion_coefficients").mat()
+        # A node that is not there gives None, and so an array without dimensions.
+        matrix = np.asarray(storage.getNode("camera_matrix").mat(), dtype=float)
+        coefficients = np.asarray(storage.getNode("distortion_coefficients").mat(), dtype=float)
         size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
         kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
     finally:
         storage.release()
-    if matrix is None or matrix.shape != (3, 3):
+    if matrix.shape != (3, 3):
         raise InputError(f"{path} has no 3x3 camera_matrix; expected an OpenCV calibration.")
-    coefficients = np.zeros(4) if node is None else np.asarray(node, dtype=float).ravel()
+    coefficients = coefficients.ravel() if coefficients.ndim else np.zeros(4)
     intrinsics = (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2])
     if kind.lower() in ("fisheye", "equidistant", "kannala_brandt"):
         return Lens("fisheye", *intrinsics, distortion=tuple(coefficients[:4])), size if size[0] > 0 else None
@@ -96,7 +127,7 @@ def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
 
 def _standard_model(path: Path, coefficients: FloatArray) -> tuple[str, tuple[float, ...]]:
     """The smallest of our models with tangential distortion that has all coefficients that are not zero."""
-    known = dict(zip(_OPENCV_ORDER, coefficients.tolist(), strict=False))
+    known: dict[str, float] = dict(zip(_OPENCV_ORDER, map(float, coefficients), strict=False))
     needed = {"k1", "k2", "p1", "p2"} | {name for name, value in known.items() if value}
     fitting = [
         model
@@ -108,8 +139,8 @@ def _standard_model(path: Path, coefficients: FloatArray) -> tuple[str, tuple[fl
             f"{path} has {', '.join(sorted(needed - {'k1', 'k2', 'p1', 'p2'}))} besides k1 k2 p1 p2; no lens model of "
             f"ours holds these."
         )
-    names = min(fitting, key=lambda model: len(model.coefficients))
-    return names.name, tuple(known.get(name, 0.0) for name in names.coefficients)
+    smallest = min(fitting, key=lambda model: len(model.coefficients))
+    return smallest.name, tuple(known.get(name, 0.0) for name in smallest.coefficients)
 
 
 def read_sensor_lens(source: str | None, width: int, height: int) -> Lens | None:

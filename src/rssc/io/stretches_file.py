@@ -3,18 +3,19 @@
 With it a calibration can be rectified with, exported and reported later.
 """
 
-import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, camera_document
+from rssc.io.files import npz_bytes
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.tracks import Tracks
@@ -28,10 +29,10 @@ def fingerprint(data: bytes) -> str:
 
 def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
     """The contents of stretches.npz."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    arrays: dict[str, NDArray[np.generic]] = {}
     for i, stretch in enumerate(stretches):
         scene, trajectory = stretch.scene, stretch.scene.trajectory
-        fields = {
+        fields: dict[str, NDArray[np.generic]] = {
             "camera": np.array(json.dumps(camera_document(scene.camera, 1.0))),
             "frames": scene.tracks.frames,
             "track_points": scene.tracks.points,
@@ -49,16 +50,14 @@ def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
             fields["control_poses"] = trajectory.control_poses
             fields["knots"] = np.array([trajectory.start, trajectory.knot_spacing])
         arrays |= {f"{i}/{name}": value for name, value in fields.items()}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-    return buffer.getvalue()
+    return npz_bytes(arrays)
 
 
 def read_stretches(path: Path) -> tuple[Stretch, ...]:
     """Reads stretches.npz."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, np.ndarray[Any, Any]] = dict(file)
+            arrays: dict[str, NDArray[np.generic]] = dict(file)
         return tuple(_stretch(arrays, f"{i}/") for i in range(len({name.split("/")[0] for name in arrays})))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}.") from error
@@ -66,18 +65,22 @@ def read_stretches(path: Path) -> tuple[Stretch, ...]:
         raise InputError(f"{path} is not one of our stretches: {error}; calibrate again.") from error
 
 
-def _stretch(arrays: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> Stretch:
-    def get(name: str) -> np.ndarray[Any, Any]:
-        return arrays[prefix + name]
+def _stretch(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> Stretch:
+    def numbers(name: str) -> FloatArray:
+        return arrays[prefix + name].astype(np.float64)
+
+    def indices(name: str) -> IntArray:
+        return arrays[prefix + name].astype(np.int64, casting="same_kind")
 
     trajectory = None
     if prefix + "control_poses" in arrays:
-        start, spacing = (float(value) for value in get("knots"))
-        trajectory = Trajectory(get("control_poses"), start, spacing)
+        start, spacing = numbers("knots").tolist()
+        trajectory = Trajectory(numbers("control_poses"), start, spacing)
+    points, frame_times = numbers("points"), numbers("frame_times")
     tracks = Tracks(
-        len(get("frame_times")), len(get("points")), get("frames"), get("track_points"), get("pixels"), get("sigmas")
+        len(frame_times), len(points), indices("frames"), indices("track_points"), numbers("pixels"), numbers("sigmas")
     )
-    camera = CameraFile.model_validate_json(str(get("camera"))).camera
-    scene = Scene(camera, tracks, get("points"), get("cam_from_world"), get("frame_times"), trajectory)
-    names = tuple(str(name) for name in get("names"))
-    return Stretch(scene, get("times_s"), get("frame_numbers"), names, str(get("source")))
+    camera = CameraFile.model_validate_json(str(arrays[prefix + "camera"])).camera
+    scene = Scene(camera, tracks, points, numbers("cam_from_world"), frame_times, trajectory)
+    names = tuple(str(name) for name in arrays[prefix + "names"])
+    return Stretch(scene, numbers("times_s"), indices("frame_numbers"), names, str(arrays[prefix + "source"]))

@@ -1,1 +1,1 @@
-"""What a user gets: files and tables."""
+"""What comes out: the report, exported files, rectified footage, comparisons and tables."""

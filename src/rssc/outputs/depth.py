@@ -1,15 +1,17 @@
-"""How far away is what a frame shows, everywhere: a smooth field through the points of a stretch.
+"""Inverse distance of what a frame shows at every pixel: a smooth field through the points of a stretch.
 
 The field rho is the inverse distance at the nodes of a coarse grid over the image. It minimises
 
     sum_i w_i (rho(x_i) - rho_i)^2 + S sum_(neighbours j, k) (rho_j - rho_k)^2 + S / L^2 sum_j rho_j^2
 
-over the points i around the frame, rho(x_i) interpolated bilinearly. The last term lets the field fade to infinity
-where no point is near (L nodes away): there only rotation is undone. The weights w_i say how well a point's inverse
-distance is known, from its parallax and its residuals, so that wrong tracks count little. Near points count more: a
-smooth field is wrong on both sides of an outline, and the outline, which everybody sees, moves with what is in front.
-The normal matrix has a narrow band, because the grid is small.
+over the points i around the frame, rho(x_i) interpolated bilinearly. The last term lets the field fade to zero, that
+is to infinity, where no point is within about L nodes: there only rotation is corrected. The weights w_i measure how
+well a point's inverse distance is known, from its parallax and its residuals, so that wrong tracks have little weight.
+Near points weigh more: a smooth field is wrong on both sides of an occluding edge, and that edge, which viewers notice,
+moves with the foreground. The normal matrix is banded, with the height of the grid as its bandwidth.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -18,19 +20,33 @@ from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres, transform_points
 from rssc.model.scene import Scene
+from rssc.runtime.constants import Constants
 from rssc.runtime.threads import with_serial_blas
 
-_NODES = 60
-"""Along the longer side of the image."""
-_SMOOTHNESS = 0.2
-_FADE_NODES = 30.0
-_WINDOW_FRAMES = 4
-"""A point counts from so many frames before it is first seen to so many after it is last seen, less and less."""
-_LEAST_NOISE_PX = 0.1
-_NEARNESS = (0.5, 4.0)
-"""Least and largest weight of a point for its nearness: outlines belong to what is in front."""
-_KNOWN_SHARE = 0.05
-"""A point counts half where its inverse distance is known to this share of the median."""
+
+@dataclass(frozen=True)
+class DepthConstants(Constants):
+    """Chosen by hand on rendered clips, by the gain and the edges that `python -m benchmarks rectify` measures."""
+
+    nodes: int = 60
+    """Of the grid along the longer side of the image: detail against time, which grows with the fourth power."""
+    smoothness: float = 0.2
+    """S: smooth where points are few against close to every point."""
+    fade_nodes: float = 30.0
+    """L: nodes, half an image, over which the field fades to zero beyond the points."""
+    window_frames: int = 4
+    """A point has weight from so many frames before it is first seen to so many after it is last seen, decreasing."""
+    least_noise_px: float = 0.1
+    """Residuals are taken to be at least this large: a few small ones may be luck."""
+    least_nearness: float = 0.5
+    """Least weight of a far point: outlines belong to the foreground, but the background counts as well."""
+    most_nearness: float = 4.0
+    """Largest weight of a near point."""
+    known_share: float = 0.05
+    """A point has half its weight where its inverse distance has this standard deviation, as a share of the median."""
+
+
+DEPTH = DepthConstants()
 
 
 class DepthField:
@@ -39,7 +55,7 @@ class DepthField:
     def __init__(self, scene: Scene, lens: Lens) -> None:
         tracks, camera = scene.tracks, scene.camera
         self._scene, self._lens = scene, lens
-        self.spacing = max(camera.width, camera.height) / _NODES
+        self.spacing = max(camera.width, camera.height) / DEPTH.nodes
         """Pixels from node to node; the first is at pixel (0, 0)."""
         self._shape = tuple(int(np.ceil(n / self.spacing)) + 1 for n in (camera.width, camera.height))
         self._first = np.full(len(scene.points), tracks.frame_count)
@@ -59,14 +75,14 @@ class DepthField:
         """
         columns, rows = self._shape
         away = np.maximum(0, np.maximum(self._first - frame, frame - self._last))
-        weights = self._certainty * np.maximum(0.0, 1 - away / _WINDOW_FRAMES)
+        weights = self._certainty * np.maximum(0.0, 1 - away / DEPTH.window_frames)
         near = np.flatnonzero(weights)
         local = self._scene.points[near] @ cam_from_world[:, :3].T + cam_from_world[:, 3]
         at = self._lens.project(local) / self.spacing
         seen = np.all((at >= 0) & (at < (columns - 1, rows - 1)), axis=1)
         at, inverse = at[seen], 1 / np.linalg.norm(local[seen], axis=1)
         nearness = inverse / np.median(inverse) if seen.any() else inverse
-        weights = weights[near[seen]] * np.clip(nearness**2, *_NEARNESS)
+        weights = weights[near[seen]] * np.clip(nearness**2, DEPTH.least_nearness, DEPTH.most_nearness)
         corner = at.astype(np.int64)
         (a, b), node = (at - corner).T, corner[:, 0] * rows + corner[:, 1]
         # The four nodes around a point, in the order of their numbers: down the columns first.
@@ -82,23 +98,24 @@ class DepthField:
 
 
 def _smoothness_band(columns: int, rows: int) -> FloatArray:
-    """(rows + 2, columns * rows) lower band of the smoothness, node (x, y) having the number x * rows + y."""
+    """(rows + 2, columns * rows) lower band of the smoothness terms; node (x, y) has the number x * rows + y."""
     band = np.zeros((rows + 2, columns, rows))
-    band[0] = _SMOOTHNESS / _FADE_NODES**2
-    band[0, :, 1:] += _SMOOTHNESS
-    band[0, :, :-1] += _SMOOTHNESS
-    band[0, 1:] += _SMOOTHNESS
-    band[0, :-1] += _SMOOTHNESS
-    band[1, :, :-1] -= _SMOOTHNESS
-    band[rows, :-1] -= _SMOOTHNESS
+    smoothness = DEPTH.smoothness
+    band[0] = smoothness / DEPTH.fade_nodes**2
+    band[0, :, 1:] += smoothness
+    band[0, :, :-1] += smoothness
+    band[0, 1:] += smoothness
+    band[0, :-1] += smoothness
+    band[1, :, :-1] -= smoothness
+    band[rows, :-1] -= smoothness
     return band.reshape(rows + 2, -1)
 
 
 def _certainty(scene: Scene) -> FloatArray:
     """(p,) weight of each point from 0 to 1.
 
-    The image of a point moves by rho times the way that the camera goes across its ray, so n residuals of size e (in
-    rad) leave a variance of rho of e^2 over the sum of these ways squared.
+    The image of a point moves by rho times the camera's displacement across its ray, so n residuals of size e (in rad)
+    leave a variance of rho of e^2 over the sum of the squared displacements.
     """
     tracks, points = scene.tracks, scene.points
     poses = scene.row_poses(tracks.pixels, tracks.frames)
@@ -112,9 +129,9 @@ def _certainty(scene: Scene) -> FloatArray:
     middle = np.stack([mean(column) for column in centres.T], axis=1)
     distances = np.linalg.norm(points - middle, axis=1)
     rays = (points - middle) / distances[:, None]
-    ways = centres - middle[tracks.points]
-    across = (ways**2).sum(axis=1) - (ways * rays[tracks.points]).sum(axis=1) ** 2
-    noise = np.maximum(_LEAST_NOISE_PX, mean(errors)) / scene.camera.lens.fx
+    steps = centres - middle[tracks.points]
+    across = (steps**2).sum(axis=1) - (steps * rays[tracks.points]).sum(axis=1) ** 2
+    noise = np.maximum(DEPTH.least_noise_px, mean(errors)) / scene.camera.lens.fx
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = noise**2 / (mean(across) * tracks.lengths)
-        return np.nan_to_num(1 / (1 + variance / (_KNOWN_SHARE * np.nanmedian(1 / distances)) ** 2))
+        return np.nan_to_num(1 / (1 + variance / (DEPTH.known_share * np.nanmedian(1 / distances)) ** 2))

@@ -1,4 +1,4 @@
-"""Compares a calibration with the truth: every parameter, in its unit and in sigmas, and the trajectory."""
+"""Compares a calibration with ground truth: every parameter, in its unit and in sigmas, and the trajectory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +9,11 @@ from rich.table import Table
 from rssc.datasets.trajectory_error import MAX_DIFFERENCE_S, TrajectoryError, trajectory_error
 from rssc.errors import InputError
 from rssc.io.camera_file import read_truth
-from rssc.io.tum import read_tum
+from rssc.io.tum import TRAJECTORY_NAME, read_tum
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.covariance import UNKNOWN_SIGMA
-
-TRAJECTORY_NAME = "trajectory.tum"
+from rssc.outputs.terminal import print_text
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class ParameterError:
 
     @property
     def sigmas(self) -> float | None:
-        """The error in standard deviations; None where the calibration does not know any."""
+        """The error in standard deviations; None where the calibration has none."""
         return self.error / self.sigma if 0 < self.sigma < UNKNOWN_SIGMA else None
 
 
@@ -47,7 +46,7 @@ class Evaluation:
     notes: tuple[str, ...]
     """What could not be compared, and why."""
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, object]:
         """The contents of the JSON line."""
         return {
             "parameters": {
@@ -77,7 +76,7 @@ def evaluate(
     if trajectory is not None:
         estimated = calibration.with_name(TRAJECTORY_NAME)
         if not estimated.exists():
-            raise InputError(f"{estimated} does not exist; `rssc calibrate` writes it beside calibration.json.")
+            raise InputError(f"{estimated} does not exist; a calibration writes it beside calibration.json.")
         error = trajectory_error(read_tum(estimated), read_tum(trajectory), max_difference_s)
         if len(found.stretches) > 1:
             notes = (*notes, f"the trajectory is that of the first of {len(found.stretches)} stretches.")
@@ -100,7 +99,7 @@ def compare(
         names = names[:4]
         notes.append(
             f"the calibration has a {camera.lens.model} lens, the truth a {truth.lens.model} lens: only fx, fy, cx and "
-            f"cy are compared, and they mean the same only near the image's centre."
+            f"cy are compared; they have the same meaning only near the image's centre."
         )
     estimates = dict(zip(camera.lens.parameter_names, camera.lens.parameters, strict=True))
     truths = dict(zip(truth.lens.parameter_names, truth.lens.parameters, strict=True))
@@ -138,11 +137,11 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     console.print(table)
     if evaluation.trajectory is not None:
         numbers = evaluation.trajectory.statistics()
-        console.print(
+        print_text(
+            console,
             f"trajectory error after Sim(3) alignment of {numbers['poses']} poses: rmse {numbers['rmse']:.6f}, median "
             f"{numbers['median']:.6f}, max {numbers['max']:.6f} on a path of {numbers['path_length']:.3f} (units of "
             f"the truth), scale {numbers['scale']:.6f}",
-            highlight=False,
         )
     for note in evaluation.notes:
-        console.print(f"note: {note}", highlight=False)
+        print_text(console, f"note: {note}")

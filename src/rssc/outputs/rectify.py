@@ -1,11 +1,11 @@
 """Global-shutter images from rolling-shutter ones: every pixel warped to the pose of one row.
 
-`rectify_frame` is the plain call; a `Rectifier` keeps what the frames of a scene share. The geometry is explained in
-`kernels/warp.py`, where depth comes from in `depth.py`.
+`rectify_frame` is the plain call; a `Rectifier` keeps what the frames of a scene share. `kernels/image/warp.py` has the
+geometry, `depth.py` the depth.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -16,28 +16,41 @@ from rssc.kernels.image import warp
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
+from rssc.runtime.constants import Constants
 from rssc.solver.problem import with_trajectory
 
-Image = NDArray[np.integer | np.floating]
+Pixel = TypeVar("Pixel", bound=np.integer | np.floating)
 
 ROWS = ("first", "middle", "last")
 BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
-_SPACING = 8
-_POSES = 65
-_BEYOND = 0.3
-"""Rows so far outside of the image (in image heights) still have their own pose."""
+
+
+@dataclass(frozen=True)
+class RectifyConstants(Constants):
+    """Chosen by hand: accuracy against time, both of which `python -m benchmarks rectify` measures."""
+
+    spacing_px: int = 8
+    """Between the nodes whose source pixels are computed; in between they are interpolated."""
+    poses: int = 65
+    """Of the trajectory within one frame, interpolated linearly in between."""
+    beyond: float = 0.3
+    """Rows up to so far outside the image (in image heights) still have their own pose; the source pixel of a node
+    near the border may lie there."""
+
+
+RECTIFY = RectifyConstants()
 
 
 @dataclass(frozen=True)
 class RectifyOptions:
-    """What the rectified images should look like."""
+    """Reference row, lens and border of rectified images."""
 
     row: Literal["first", "middle", "last"] = "middle"
     """The row (or column) whose pose the whole image gets."""
     undistort: bool = False
     """Remove the lens distortion too: the result is that of a pinhole with the same focal lengths and centre."""
     border: Literal["replicate", "black"] = "replicate"
-    """What is put where the frame saw nothing: its nearest pixel, or black."""
+    """What fills pixels that the frame did not see: its nearest pixel, or black."""
 
     def __post_init__(self) -> None:
         if self.row not in ROWS:
@@ -49,23 +62,24 @@ class RectifyOptions:
 class Rectifier:
     """Rectifies the frames of one scene."""
 
-    def __init__(self, scene: Scene, **options: Any) -> None:
+    def __init__(self, scene: Scene, options: RectifyOptions | None = None) -> None:
         """Prepares what all frames share.
 
         Args:
-            scene: Calibrated; one of `Calibration.stretches`.
-            **options: Fields of `RectifyOptions`.
+            scene: Calibrated; of one of `Calibration.stretches`.
+            options: Reference row, lens and border of the images.
         """
-        self.options = RectifyOptions(**options)
+        self.options = options or RectifyOptions()
         self._scene = scene = with_trajectory(scene)
         camera = scene.camera
         self.lens = camera.lens.without_distortion() if self.options.undistort else camera.lens
         """The lens of the rectified images."""
         self._depth = DepthField(scene, self.lens)
-        columns, rows = (int(np.ceil(n / _SPACING)) + 1 for n in (camera.width, camera.height))
-        x, y = np.meshgrid(np.arange(columns) * float(_SPACING), np.arange(rows) * float(_SPACING))
+        spacing = RECTIFY.spacing_px
+        columns, rows = (int(np.ceil(n / spacing)) + 1 for n in (camera.width, camera.height))
+        x, y = np.meshgrid(spacing * np.arange(columns, dtype=np.float64), spacing * np.arange(rows, dtype=np.float64))
         self._grid_shape = (rows, columns, 2)
-        self._nodes = np.stack([x.ravel(), y.ravel()], axis=1)
+        self._nodes: FloatArray = np.stack([x.ravel(), y.ravel()], axis=1)
         self._rays = self.lens.unproject(self._nodes)
 
     @property
@@ -75,7 +89,7 @@ class Rectifier:
         lines = camera.line_count
         return {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row] * (lines - 1) / lines
 
-    def rectify(self, image: Image, frame: int) -> Image:
+    def rectify(self, image: NDArray[Pixel], frame: int) -> NDArray[Pixel]:
         """The rectified image of a frame.
 
         Args:
@@ -95,11 +109,11 @@ class Rectifier:
         return expand(self.source_grid(frame), self._scene.camera.width, self._scene.camera.height)
 
     def source_grid(self, frame: int) -> FloatArray:
-        """(rows, columns, 2) the same at every eighth pixel; NaN where the lens cannot see it."""
+        """(rows, columns, 2) the same at the nodes of the grid; NaN outside the field of the lens."""
         scene, camera = self._scene, self._scene.camera
         ratio, axis = camera.shutter.readout_ratio, camera.shutter.axis
-        low, high = -_BEYOND, 1 + _BEYOND
-        fractions = np.append(np.linspace(low, high, _POSES), self.reference_fraction)
+        low, high = -RECTIFY.beyond, 1 + RECTIFY.beyond
+        fractions = np.append(np.linspace(low, high, RECTIFY.poses), self.reference_fraction)
         assert scene.trajectory is not None
         poses = scene.trajectory.cam_from_world(scene.frame_times[frame] + ratio * fractions)
         reference, sensor = poses[-1], camera.undistorted_from
@@ -112,16 +126,18 @@ class Rectifier:
         return pixels.reshape(self._grid_shape)
 
 
-def rectify_frame(image: Image, scene: Scene, frame: int, **options: Any) -> Image:
+def rectify_frame(
+    image: NDArray[Pixel], scene: Scene, frame: int, options: RectifyOptions | None = None
+) -> NDArray[Pixel]:
     """The image of one frame as a global shutter would have taken it, at the time of one row.
 
     Args:
         image: (height, width) or (height, width, channels), of any bit depth.
-        scene: Calibrated; one of `Calibration.stretches`.
+        scene: Calibrated; of one of `Calibration.stretches`.
         frame: Index of the frame in the scene.
-        **options: Fields of `RectifyOptions`.
+        options: Reference row, lens and border of the image.
     """
-    return Rectifier(scene, **options).rectify(image, frame)
+    return Rectifier(scene, options).rectify(image, frame)
 
 
 def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] = (1, 1)) -> NDArray[np.float32]:
@@ -133,14 +149,15 @@ def expand(grid: FloatArray, width: int, height: int, factors: tuple[int, int] =
         height: Of the plane.
         factors: Pixels of the image in one of the plane, in x and y; 2 for the colours of a subsampled video.
     """
-    return warp.expand_grid(grid, _SPACING, width, height, *factors)
+    return warp.expand_grid(grid, RECTIFY.spacing_px, width, height, *factors)
 
 
-def sample(image: Image, source_map: NDArray[np.float32], border: str, black: float = 0.0) -> Image:
+def sample(image: NDArray[Pixel], source_map: NDArray[np.float32], border: str, black: float = 0.0) -> NDArray[Pixel]:
     """The image at the pixels of a map, bicubic; `black` is what the border "black" is filled with."""
-    return cv2.remap(
+    sampled = cv2.remap(
         image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
+    return np.asarray(sampled, image.dtype)
 
 
 def _from_reference(poses: FloatArray, reference: FloatArray) -> FloatArray:

@@ -3,14 +3,14 @@
 Only frames that the calibration covers have a trajectory; the others are left out.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import av
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.image_folder import IMAGE_SUFFIXES
@@ -21,14 +21,22 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.stretch import Stretch
-from rssc.outputs.rectify import Rectifier, expand, sample
-from rssc.outputs.video_files import Plane, check_video_name, write_changed_video
+from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, sample
+from rssc.outputs.video_files import ChangePlane, Plane, check_video_name, write_changed_video
+from rssc.runtime.constants import Constants
+from rssc.runtime.progress import Progress, Report, silent
 from rssc.runtime.threads import run_chunks
 
-Progress = Callable[[float], None]
 
-_SEEK_FRAMES = 30
-"""Frames to skip for which seeking in a video is worth it."""
+@dataclass(frozen=True)
+class FootageConstants(Constants):
+    """Of reading a video for rectification."""
+
+    seek_frames: int = 30
+    """Gaps between wanted frames that are longer are skipped by seeking, not by decoding; affects time only."""
+
+
+FOOTAGE = FootageConstants()
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,9 @@ def rectify_footage(
     source: Path | str,
     calibration: Calibration,
     output: Path | str,
+    options: RectifyOptions | None = None,
     *,
-    progress: Progress = lambda share: None,
-    **options: Any,
+    progress: Progress = silent,
 ) -> RectifiedFootage:
     """Writes the frames that a calibration covers as a global shutter would have taken them.
 
@@ -72,8 +80,8 @@ def rectify_footage(
         source: The video or the folder of images that was calibrated.
         calibration: With its stretches.
         output: A new video (.mp4, .mov, .mkv) for a video, a folder for a folder.
-        progress: Called with the share of the frames that are done.
-        **options: Fields of `RectifyOptions`.
+        options: Reference row, lens and border of the images.
+        progress: Called with the name of the stage and the share of it that is done.
 
     Raises:
         InputError: The source is not the one that was calibrated, or the calibration has no trajectory.
@@ -83,17 +91,17 @@ def rectify_footage(
         raise InputError(f"{source} does not exist; expected the video or the folder of images that was calibrated.")
     tasks: dict[int, _Task] = {}
     for stretch in _stretches_of(source, calibration):
-        rectifier = Rectifier(stretch.scene, **options)
+        rectifier = Rectifier(stretch.scene, options)
         for frame, number in enumerate(stretch.frame_numbers):
             tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
     tasks = dict(sorted(tasks.items()))
     write = _rectify_folder if source.is_dir() else _rectify_video
-    numbers, count = write(source, output, tasks, calibration.camera, progress)
+    numbers, count = write(source, output, tasks, calibration.camera, lambda share: progress("rectifying", share))
     return RectifiedFootage(np.array(numbers), count, next(iter(tasks.values())).rectifier.lens)
 
 
 def _stretches_of(source: Path, calibration: Calibration) -> list[Stretch]:
-    """The stretches of one of several sources; footage that was moved is known by its name, a single one needs none."""
+    """The stretches of a source. Footage that was moved is found by its name; a single source may have any name."""
     stretches = list(calibration.require_stretches())
     names = sorted({stretch.source for stretch in stretches})
     if len(names) == 1:
@@ -109,7 +117,7 @@ def _stretches_of(source: Path, calibration: Calibration) -> list[Stretch]:
 
 
 def _rectify_folder(
-    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, progress: Progress
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, report: Report
 ) -> tuple[list[int], int]:
     missing = [task.name for task in tasks.values() if not (source / task.name).is_file()]
     if missing:
@@ -118,14 +126,15 @@ def _rectify_folder(
             "Give the folder that was calibrated."
         )
     if output.resolve() == source.resolve():
-        raise InputError(f"{output} is the folder of the source; choose another with -o.")
+        raise InputError(f"{output} is the folder of the source; choose another output folder.")
     make_folder(output)
-    numbers, done = list(tasks), []
+    numbers = list(tasks)
+    done: list[int] = []
 
     def rectify(_: int, begin: int, end: int) -> None:
         for number in numbers[begin:end]:
             task = tasks[number]
-            # As they are: bit depth, colours and transparency kept, rows of the sensor whatever the EXIF data say.
+            # Unchanged: bit depth, colours and transparency; EXIF rotation is ignored, so that rows stay the sensor's.
             image = cv2.imread(str(source / task.name), cv2.IMREAD_UNCHANGED)
             if image is None:
                 raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
@@ -133,18 +142,18 @@ def _rectify_folder(
             _, data = cv2.imencode(".png", task.rectifier.rectify(image, task.frame))
             write_bytes(output / f"{Path(task.name).stem}.png", data.tobytes())
             done.append(number)
-            progress(len(done) / len(numbers))
+            report(len(done) / len(numbers))
 
     run_chunks(rectify, [(i, i + 1) for i in range(len(numbers))])
     return numbers, sum(file.suffix.lower() in IMAGE_SUFFIXES for file in source.iterdir())
 
 
 def _rectify_video(
-    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, progress: Progress
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, report: Report
 ) -> tuple[list[int], int]:
     check_video_name(output)
     if output.resolve() == source.resolve():
-        raise InputError(f"{output} is the source itself; choose another name with -o.")
+        raise InputError(f"{output} is the source itself; choose another output name.")
     video = Video(source, None)
     numbers, count = list(tasks), len(video.names)
     if numbers[-1] >= count:
@@ -155,8 +164,8 @@ def _rectify_video(
     make_folder(output.parent)
     done: list[int] = []
 
-    def pictures() -> Iterator[tuple[av.VideoFrame, Callable[..., Plane]]]:
-        for first, last in _runs(np.array(numbers), _SEEK_FRAMES):
+    def pictures() -> Iterator[tuple[av.VideoFrame, ChangePlane]]:
+        for first, last in _runs(np.array(numbers), FOOTAGE.seek_frames):
             for number, frame in video.decode(first, last):
                 if number not in tasks:
                     continue
@@ -165,17 +174,17 @@ def _rectify_video(
                     frame.pts = round(video.times_s[number] / float(frame.time_base or 1))
                 yield frame, _plane_changer(tasks[number])
                 done.append(number)
-                progress(len(done) / len(numbers))
+                report(len(done) / len(numbers))
 
     interval = float(np.median(np.diff(video.times_s)))
     write_changed_video(source, output, pictures(), float(video.times_s[numbers[-1]]) + interval)
     return done, count
 
 
-def _plane_changer(task: _Task) -> Callable[[Plane, tuple[int, int], int], Plane]:
+def _plane_changer(task: _Task) -> ChangePlane:
     """Warps the planes of one frame; planes of one size share their map."""
     grid = task.rectifier.source_grid(task.frame)
-    maps: dict[tuple[int, int], np.ndarray] = {}
+    maps: dict[tuple[int, int], NDArray[np.float32]] = {}
 
     def change(plane: Plane, factors: tuple[int, int], black: int) -> Plane:
         if factors not in maps:

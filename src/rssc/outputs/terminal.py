@@ -1,32 +1,46 @@
-"""What the terminal shows: progress by stage, and the result with its error bars."""
+"""Output on the terminal: progress by stage, and results with their error bars."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBars
 from rich.table import Table
+from rich.text import Text
 
-from rssc.model.calibration import Calibration
+from rssc.model.calibration import Calibration, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 from rssc.pipeline.check import Check
+from rssc.runtime.progress import Progress
 
+_INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
 
 
+def print_text(console: Console, text: str, *, wrap: bool = True) -> None:
+    """Prints text as it is: no markup, no emoji codes, no colours of rich's choice.
+
+    Args:
+        console: Where.
+        text: May hold names of files, which may hold anything.
+        wrap: Whether lines are broken between words at the width of the terminal; not for paths and JSON.
+    """
+    console.print(Text(text), soft_wrap=not wrap)
+
+
 @contextmanager
-def stage_progress(console: Console) -> Iterator:
-    """A callback `progress(stage, share)` that draws one bar per stage."""
-    columns = (TextColumn("{task.description:16s}"), BarColumn(bar_width=30), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        tasks: dict[str, object] = {}
+def stage_progress(console: Console) -> Generator[Progress]:
+    """A callback that draws one bar per stage."""
+    columns = (TextColumn("{task.description:16s}", markup=False), BarColumn(bar_width=30), TimeElapsedColumn())
+    with ProgressBars(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
 
         def report(stage: str, share: float) -> None:
             if stage not in tasks:
-                tasks[stage] = progress.add_task(stage, total=1.0)
-            progress.update(tasks[stage], completed=share)  # type: ignore[arg-type]
+                tasks[stage] = bars.add_task(stage, total=1.0)
+            bars.update(tasks[stage], completed=share)
 
         yield report
 
@@ -40,15 +54,15 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     table.add_column("+- 95 %", justify="right")
     if truth is not None:
         table.add_column("truth", justify="right")
-        table.add_column("off by", justify="right")
+        table.add_column("error", justify="right")
 
     def row(name: str, value: float, sigma: float, true: float | None, digits: int) -> None:
         half_width = f"{SIGMAS_95 * sigma:.{digits}f}" if sigma < UNKNOWN_SIGMA else "unknown"
-        cells = [escape(name), f"{value:.{digits}f}", half_width]
+        cells = [name, f"{value:.{digits}f}", half_width]
         if truth is not None:
             known = true is not None
             cells += [f"{true:.{digits}f}" if known else "-", f"{value - true:+.{digits}f}" if known else "-"]
-        table.add_row(*cells)
+        table.add_row(*map(Text, cells))
 
     interval_ms = 1e3 * calibration.frame_interval_s
     ratio, sigma = camera.shutter.readout_ratio, calibration.sigma("readout_ratio")
@@ -56,42 +70,51 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     row("readout ratio", ratio, sigma, true_ratio, 5)
     row("readout time [ms]", abs(ratio) * interval_ms, sigma * interval_ms,
         None if true_ratio is None else abs(true_ratio) * interval_ms, 3)  # fmt: skip
-    true_values = {}
+    true_values: dict[str, float] = {}
     if truth is not None:
-        names = truth.lens.parameter_names if truth.lens.model == lens.model else ("fx", "fy", "cx", "cy")
-        true_values = dict(zip(names, truth.lens.parameters, strict=True))
+        # Coefficients of different lens models do not compare.
+        same = truth.lens.model == lens.model
+        known = zip(truth.lens.parameter_names, truth.lens.parameters, strict=True)
+        true_values = {name: float(value) for name, value in known if same or name in _INTRINSICS}
     for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
-        pixels = name in ("fx", "fy", "cx", "cy")
+        pixels = name in _INTRINSICS
         label = f"{name} [px]" if pixels else name
         row(label, value, calibration.sigma(name), true_values.get(name), 2 if pixels else 5)
     console.print(table)
-    console.print(f"read {camera.shutter.direction.replace('_', ' ')}, one frame every {interval_ms:.3f} ms")
-    colour = _COLOURS[calibration.status]
-    console.print(f"verdict: [bold {colour}]{calibration.status}[/]")
+    print_text(console, f"read {camera.shutter.direction.replace('_', ' ')}, one frame every {interval_ms:.3f} ms")
+    console.print(Text.assemble("verdict: ", _coloured(calibration.status, calibration.status)))
     for reason in calibration.reasons:
-        console.print(f"  - {reason}", highlight=False)
+        print_text(console, f"  - {reason}")
     for note in calibration.notes:
-        console.print(f"note: {note}", highlight=False)
+        print_text(console, f"note: {note}")
 
 
-_CHECK_WORDS = {"ok": "this clip will do", "weak": "this clip tells little", "degenerate": "this clip cannot tell"}
+def _coloured(text: str, status: Status) -> Text:
+    return Text(text, f"bold {_COLOURS[status]}")
+
+
+_CHECK_WORDS = {
+    "ok": "this clip will do",
+    "weak": "this clip determines the camera only roughly",
+    "degenerate": "this clip does not determine the camera",
+}
 
 
 def print_check(console: Console, check: Check) -> None:
-    """What a quick look says."""
-    console.print(f"[bold {_COLOURS[check.status]}]{_CHECK_WORDS[check.status]}[/]")
+    """The result of a quick check."""
+    console.print(_coloured(_CHECK_WORDS[check.status], check.status))
     for reason in check.reasons:
-        console.print(f"  - {reason}", highlight=False)
+        print_text(console, f"  - {reason}")
     camera, motion = check.camera, check.motion
     if camera is not None and check.sigma < 1:
-        console.print(
+        print_text(
+            console,
             f"roughly: readout ratio {camera.shutter.readout_ratio:.3f} +- {SIGMAS_95 * check.sigma:.3f}, focal length "
             f"{camera.lens.fx:.0f} px, {camera.lens.model} lens",
-            highlight=False,
         )
     if motion is not None:
-        console.print(
+        print_text(
+            console,
             f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.across_motion:.1f} % "
             f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
-            highlight=False,
         )

@@ -1,36 +1,52 @@
-"""Videos like the one they are made from: other pictures; the same time stamps, colours, rotation and sound.
+"""Writes a video with changed pictures and the time stamps, colours, rotation and sound of its source.
 
 Pictures are changed plane by plane in the video's own pixel format, so that no colour is converted. Sound is copied
 packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import av
 import numpy as np
+from av import AudioStream, Packet, VideoFormat, VideoFrame, VideoStream
 from av.codec import Codec
+from av.container import InputContainer, OutputContainer
 from av.error import FFmpegError
+from av.video.format import VideoFormatComponent
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.files import partial_name
+from rssc.runtime.constants import Constants
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 _ENCODER = "libx264"
-_QUALITY = {"crf": "12", "preset": "superfast"}
+_PRESET = "superfast"
 _FULL_RANGE = 2
 
-Plane = np.ndarray
+
+@dataclass(frozen=True)
+class VideoConstants(Constants):
+    """Of the encoder."""
+
+    crf: int = 12
+    """H.264's constant rate factor: visually lossless, at a few times the size of a camera's file. Chosen by hand."""
+
+
+VIDEO = VideoConstants()
+
+Plane = NDArray[np.uint8 | np.uint16]
 ChangePlane = Callable[[Plane, tuple[int, int], int], Plane]
 """Makes a new plane of a plane, the pixels of the picture in one of its own in x and y, and its value for black."""
-Pictures = Iterable[tuple[av.VideoFrame, ChangePlane]]
+Pictures = Iterable[tuple[VideoFrame, ChangePlane]]
 
 
 def check_video_name(path: Path) -> None:
-    """Complains about names that no video of ours can have."""
+    """Refuses names with an ending that we do not write."""
     if path.suffix.lower() not in CONTAINERS:
         raise InputError(f"{path} is no name for a video; expected one that ends in {', '.join(CONTAINERS)}.")
 
@@ -57,49 +73,61 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         partial.unlink(missing_ok=True)
 
 
-def _write(old: Any, new: Any, pictures: Iterator[tuple[av.VideoFrame, ChangePlane]], end_s: float) -> None:
+def _write(
+    old: InputContainer, new: OutputContainer, pictures: Iterator[tuple[VideoFrame, ChangePlane]], end_s: float
+) -> None:
     first = next(pictures)
-    start, tick = _seconds(first[0]), old.streams.video[0].time_base
-    stream = _video_stream(old.streams.video[0], new, first[0])
+    start, tick = _seconds(first[0]), old.streams.video[0].time_base or Fraction(1, av.time_base)
+    stream, pixel_format = _video_stream(old.streams.video[0], new, first[0])
     sound = _Sound(old, new, start, Fraction(end_s))
     for frame, change in chain([first], pictures):
-        changed = _changed(frame, stream.pix_fmt, change)
+        changed = _changed(frame, pixel_format, change)
         changed.pts, changed.time_base = round((_seconds(frame) - start) / tick), tick
-        new.mux(stream.encode(changed))
+        _encode(stream, changed, new)
         sound.copy_until(_seconds(frame))
-    new.mux(stream.encode())
+    _encode(stream, None, new)
     sound.copy_until(Fraction(end_s))
 
 
-def _seconds(frame: Any) -> Fraction:
+def _encode(stream: VideoStream, frame: VideoFrame | None, new: OutputContainer) -> None:
+    """Writes a frame, or what the encoder still holds."""
+    new.mux(stream.encode(frame))  # pyright: ignore[reportUnknownMemberType]
+
+
+def _seconds(frame: VideoFrame) -> Fraction:
+    assert frame.pts is not None and frame.time_base is not None
     return frame.pts * frame.time_base
 
 
-def _video_stream(old: Any, new: Any, frame: av.VideoFrame) -> Any:
-    stream = new.add_stream(_ENCODER, rate=old.average_rate or old.guessed_rate or 30, options=_QUALITY)
-    stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, _pixel_format(frame.format)
-    context, like = stream.codec_context, old.codec_context
-    context.time_base = old.time_base
+def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> tuple[VideoStream, str]:
+    """The stream of the new video and its pixel format."""
+    rate, options = old.average_rate or old.guessed_rate or 30, {"crf": str(VIDEO.crf), "preset": _PRESET}
+    stream = new.add_stream(_ENCODER, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
+    pixel_format = _pixel_format(frame.format)
+    stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, pixel_format
+    context, source = stream.codec_context, old.codec_context
+    if old.time_base is not None:
+        context.time_base = old.time_base
     for name in ("color_range", "color_primaries", "color_trc", "colorspace"):
-        setattr(context, name, getattr(like, name))
-    if like.sample_aspect_ratio:
-        context.sample_aspect_ratio = like.sample_aspect_ratio
+        setattr(context, name, getattr(source, name))
+    if source.sample_aspect_ratio:
+        context.sample_aspect_ratio = source.sample_aspect_ratio
     if frame.rotation:
         stream.set_display_rotation(frame.rotation)
-    return stream
+    return stream, pixel_format
 
 
-def _pixel_format(pixel_format: Any) -> str:
+def _pixel_format(pixel_format: VideoFormat) -> str:
     """The video's own format where the encoder takes it and every component has its own plane, else yuv420p."""
     takes = {known.name for known in Codec(_ENCODER, "w").video_formats or ()}
     planar = len({component.plane for component in pixel_format.components}) == len(pixel_format.components)
     return pixel_format.name if planar and pixel_format.name in takes else "yuv420p"
 
 
-def _changed(frame: av.VideoFrame, pixel_format: str, change: ChangePlane) -> av.VideoFrame:
+def _changed(frame: VideoFrame, pixel_format: str, change: ChangePlane) -> VideoFrame:
     if frame.format.name != pixel_format:
         frame = frame.reformat(format=pixel_format)
-    changed = av.VideoFrame(frame.width, frame.height, pixel_format)
+    changed = VideoFrame(frame.width, frame.height, pixel_format)
     full_range = frame.color_range == _FULL_RANGE or pixel_format.startswith("yuvj")
     for component in frame.format.components:
         unit = 1 << (component.bits - 8)
@@ -111,25 +139,27 @@ def _changed(frame: av.VideoFrame, pixel_format: str, change: ChangePlane) -> av
     return changed
 
 
-def _pixels(frame: av.VideoFrame, component: Any) -> Plane:
+def _pixels(frame: VideoFrame, component: VideoFormatComponent) -> Plane:
     """(height, width) view of a plane."""
     plane = frame.planes[component.plane]
-    pixels = np.frombuffer(plane, np.uint8 if component.bits == 8 else np.dtype("<u2"))  # type: ignore[arg-type]
+    memory = memoryview(plane)
+    pixels = np.frombuffer(memory, np.uint8) if component.bits == 8 else np.frombuffer(memory, np.dtype("<u2"))
     return pixels.reshape(plane.height, -1)[:, : plane.width]
 
 
 class _Sound:
     """Copies the packets of all audio streams between two times."""
 
-    def __init__(self, old: Any, new: Any, start: Fraction, end: Fraction) -> None:
+    def __init__(self, old: InputContainer, new: OutputContainer, start: Fraction, end: Fraction) -> None:
         self._new, self._start, self._end = new, start, end
         # A stream that nothing here decodes, such as the second one of some phones, cannot be copied either.
-        known = [stream for stream in old.streams.audio if stream.codec_context is not None]
-        self._streams = {stream.index: new.add_stream_from_template(stream) for stream in known}
+        known = tuple(stream for stream in old.streams.audio if stream.codec_context)
+        add = new.add_stream_from_template  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        self._streams: dict[int, AudioStream] = {stream.index: add(stream) for stream in known}
         if self._streams:
             old.seek(int(start * av.time_base))
-        self._packets = old.demux(*known) if self._streams else iter(())
-        self._waiting = None
+        self._packets: Iterator[Packet[AudioStream]] = old.demux(known) if self._streams else iter(())
+        self._waiting: Packet[AudioStream] | None = None
 
     def copy_until(self, time: Fraction) -> None:
         """Copies what begins before a time of the source."""
@@ -147,4 +177,4 @@ class _Sound:
             packet.pts -= shift
             packet.dts = packet.pts if packet.dts is None else packet.dts - shift
             packet.stream = self._streams[packet.stream_index]
-            self._new.mux(packet)
+            self._new.mux(packet)  # pyright: ignore[reportUnknownMemberType]

@@ -13,7 +13,9 @@ steps. This runs on the nodes of a coarse grid; between them the source pixels a
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lenses import project
 
@@ -54,7 +56,10 @@ def _row_fraction(u, v, sensor, p, limit, lines, by_column):
 
 
 @kernel
-def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, sensor, lines, by_column):
+def source_pixels(
+    pixels: Floats, rays: Floats, depth: Floats, spacing: float, poses: Floats, low: float, high: float,
+    lens: tuple[int, Floats, float], sensor: tuple[int, Floats, float], lines: float, by_column: bool,
+) -> Floats:  # fmt: skip
     """(n, 2) pixels of the rolling-shutter image that show what (n, 3) unit `rays` of the reference pose see.
 
     `pixels` (n, 2) are where these rays meet the output. `depth` (h, w) holds rho at every `spacing`-th pixel of the
@@ -90,7 +95,9 @@ def source_pixels(pixels, rays, depth, spacing, poses, low, high, lens, sensor, 
 
 
 @kernel
-def expand_grid(grid, spacing, width, height, factor_x, factor_y):
+def expand_grid(
+    grid: Floats, spacing: int, width: int, height: int, factor_x: int, factor_y: int
+) -> NDArray[np.float32]:
     """(height, width, 2) float32 source pixels of an image plane, from a (rows, columns, 2) grid of them.
 
     The plane of a subsampled video has `factor_x` x `factor_y` pixels of the image in each of its own, and so the

@@ -1,4 +1,4 @@
-"""Hands a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
+"""Exports a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     """The files of a format.
 
     Args:
-        calibration: What to hand over, with its stretches where the format has poses.
+        calibration: With its stretches where the format has poses.
         format_name: One of `EXPORTERS`.
         options: Choices that some formats offer.
     """
@@ -94,7 +94,9 @@ def _check(exporter: Exporter, format_name: str, camera: Camera, options: Export
         )
     if options.row != "middle" and not exporter.has_row_choice:
         able = [name for name, other in EXPORTERS.items() if other.has_row_choice]
-        raise InputError(f"row is {options.row!r}, but {format_name} has fixed rows; it is for {', '.join(able)}.")
+        raise InputError(
+            f"row is {options.row!r}, but the rows of {format_name} are fixed; only {', '.join(able)} offer a choice."
+        )
 
 
 def _words(direction: str) -> str:
@@ -102,7 +104,7 @@ def _words(direction: str) -> str:
 
 
 def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> dict[str, object]:
-    """What every file says about itself."""
+    """The shutter and the conventions, which every file states."""
     readout_time_s = abs(camera.shutter.readout_ratio) * calibration.frame_interval_s
     rows = "rows of the image as the sensor read it, with its lens distortion"
     if camera.undistorted_from is not None:

@@ -1,6 +1,6 @@
-"""What every exporter shares: how a format is described, and what an exporter is given.
+"""What all exporters share: the description of a format, and what its writer is given.
 
-Three things differ between tools and spoil a result silently; every file that is written states them:
+Three conventions differ between tools and spoil a result silently when mixed up; every file states them:
 
 - the span of the readout time: H line delays (first row to one past the last, ours) or H - 1 (first row to last)
 - the row that a time stamp or a pose belongs to
@@ -10,6 +10,7 @@ Rows are 0 .. H - 1 here and may be fractions: the middle row is (H - 1) / 2, th
 sensor that reads sideways, read column and W.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -28,9 +29,11 @@ DOWNWARDS = ("top_to_bottom",)
 CENTRE_ZERO = "(0, 0) is the centre of the top-left pixel, as in OpenCV"
 CENTRE_HALF = "(0.5, 0.5) is the centre of the top-left pixel, as in COLMAP: OpenCV's cx and cy plus 0.5"
 HALF_PIXEL = 0.5
+GREY = 128
+"""Colour of points in formats that need one; tracks have none."""
 
 Files = Mapping[str, bytes]
-"""Names of files, with what is in them."""
+"""Contents of files by name."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,14 @@ class ExportOptions:
     """Choices that some formats offer."""
 
     stretch: int = 0
-    """Which stretch of the calibration the poses are taken from; stretches have no world in common."""
+    """Index of the stretch that the poses are taken from; stretches do not share a world frame."""
     row: Literal["first", "middle", "last"] = "middle"
     """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
 
 
 @dataclass(frozen=True)
 class Exporter:
-    """A format: what it holds, what it means, and the function that makes its files."""
+    """A format: what it holds, its conventions, and the function that makes its files."""
 
     description: str
     """One line for the help text."""
@@ -59,14 +62,14 @@ class Exporter:
     has_poses: bool = False
     """Whether poses are written, and stretches.npz is needed for it."""
     has_row_times: bool = True
-    """Whether the tool itself computes times from rows of its images; false where the shutter is only a remark."""
+    """Whether the tool itself computes times from rows of its images; false where the shutter is only stated."""
     has_row_choice: bool = False
-    """Whether `ExportOptions.row` means anything."""
+    """Whether `ExportOptions.row` has an effect."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """One calibration on its way to one format, which is known to hold it."""
+    """What the writer of a format is given: a calibration that the format can hold."""
 
     camera: Camera
     frame_interval_s: float
@@ -156,7 +159,7 @@ class Export:
         if trajectory is None:
             raise InputError(
                 "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
-                "unknown; calibrate with --method auto."
+                "unknown; calibrate with the method auto."
             )
         return trajectory.cam_from_world(self.row_times(row))
 
@@ -169,6 +172,11 @@ class Export:
 def comment(statement: Mapping[str, object]) -> str:
     """The statement as lines of comment, for YAML and text files."""
     return "".join(f"# {name}: {value}\n" for name, value in statement.items())
+
+
+def json_bytes(document: Mapping[str, object]) -> bytes:
+    """A JSON file."""
+    return (json.dumps(document, indent=1) + "\n").encode()
 
 
 def homogeneous(poses: FloatArray) -> FloatArray:

@@ -5,11 +5,12 @@ and correspondingly in the other directions, so these are the poses of the row t
 read last. Between them it interpolates: spherically in rotation, linearly in the translation of world to camera.
 """
 
-import io
 import json
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rssc.io.files import npz_bytes
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files, homogeneous
 
 _SHUTTER_TYPES = {"top_to_bottom": 0, "left_to_right": 1, "bottom_to_top": 2, "right_to_left": 3}
@@ -26,7 +27,7 @@ def _gsplat(export: Export) -> Files:
     # Of a perspective lens k1 k2 k3 over k4 k5 k6, as in OpenCV's rational model.
     names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
     coefficients = export.coefficients(names)
-    arrays = {
+    arrays: dict[str, NDArray[np.generic]] = {
         "viewmats": first,
         "Ks": np.tile(matrix, (count, 1, 1)),
         "radial_coeffs": np.tile(coefficients[:6], (count, 1)),
@@ -45,9 +46,7 @@ def _gsplat(export: Export) -> Files:
         arrays["rolling_shutter"] = np.array(_GLOBAL_SHUTTER)
     else:
         arrays["viewmats_rs"] = last
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    return {"gsplat.npz": buffer.getvalue()}
+    return {"gsplat.npz": npz_bytes(arrays)}
 
 
 GSPLAT = Exporter(

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from rssc.model.arrays import FloatArray
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment
 
 
-def _matrix(name: str, values: np.ndarray) -> str:
+def _matrix(name: str, values: FloatArray) -> str:
     values = np.atleast_2d(values)
     data = ", ".join(repr(float(value)) for value in values.ravel())
     rows, columns = values.shape
@@ -22,7 +23,7 @@ def _opencv(export: Export) -> Files:
         "%YAML:1.0\n---\n"
         + comment(export.statement)
         + f"image_width: {camera.width}\nimage_height: {camera.height}\n"
-        # cv::fisheye and the standard functions read the same keys: without a name nobody can tell k3 from p1.
+        # cv::fisheye and the standard functions read the same keys; only the name distinguishes k3 from p1.
         + f'distortion_model: "{"fisheye" if model.name == "fisheye" else "opencv"}"\n'
         + _matrix("camera_matrix", export.matrix)
         + _matrix("distortion_coefficients", np.array(export.coefficients(model.coefficients)))

@@ -3,17 +3,18 @@
 import numpy as np
 import yaml
 
+from rssc.model.arrays import FloatArray
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment
 
 
-def _yaml(export: Export, document: dict) -> bytes:
+def _yaml(export: Export, document: dict[str, object]) -> bytes:
     return (comment(export.statement) + yaml.safe_dump(document, default_flow_style=None, sort_keys=False)).encode()
 
 
 def _kalibr(export: Export) -> Files:
     camera, lens = export.camera, export.camera.lens
     model = export.tool_model(export.lens_model.kalibr)
-    document = {
+    document: dict[str, object] = {
         "cam0": {
             "camera_model": "pinhole",
             "intrinsics": [lens.fx, lens.fy, lens.cx, lens.cy],
@@ -38,7 +39,7 @@ KALIBR = Exporter(
 )
 
 
-def _ros_matrix(values: np.ndarray) -> dict:
+def _ros_matrix(values: FloatArray) -> dict[str, object]:
     rows, columns = values.shape
     return {"rows": rows, "cols": columns, "data": [float(value) for value in values.ravel()]}
 
@@ -55,7 +56,7 @@ def _ros_model(export: Export) -> tuple[str, tuple[str, ...]]:
 
 def _ros(export: Export) -> Files:
     name, names = _ros_model(export)
-    document = {
+    document: dict[str, object] = {
         "image_width": export.camera.width,
         "image_height": export.camera.height,
         "camera_name": "camera",
@@ -72,7 +73,7 @@ ROS = Exporter(
     description="camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
     units="pixels",
     span="H line delays: from the first row to one past the last; in the comment only",
-    reference_row="none: camera_info says nothing about rows",
+    reference_row="none: camera_info has no row times",
     pixel_centre=CENTRE_ZERO,
     files=_ros,
     has_row_times=False,

@@ -1,6 +1,6 @@
 """transforms.json of radiance fields: nerfstudio (as 3dgs-deblur reads it) and instant-ngp.
 
-Both want camera to world with OpenGL's camera axes (x right, y up, z back), so y and z change sign:
+Both take camera to world with OpenGL's camera axes (x right, y up, z back), so y and z change sign:
 
     transform_matrix = world_from_cam diag(1, -1, -1, 1)
 
@@ -8,26 +8,50 @@ nerfstudio moves the camera from the pose of the middle row with constant veloci
 the poses of the image's upper and lower edge. Neither follows the trajectory within a frame more closely than that.
 """
 
-import json
+from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.io.ply import ply_bytes
 from rssc.model.arrays import FloatArray
-from rssc.outputs.exporters.exporter import CENTRE_HALF, DOWNWARDS, HALF_PIXEL, Export, Exporter, Files, homogeneous
+from rssc.model.poses import camera_centres
+from rssc.outputs.exporters.exporter import (
+    CENTRE_HALF,
+    DOWNWARDS,
+    GREY,
+    HALF_PIXEL,
+    Export,
+    Exporter,
+    Files,
+    homogeneous,
+    json_bytes,
+)
+from rssc.runtime.constants import Constants
 
 _OPENGL_FROM_OPENCV = np.array([1.0, -1.0, -1.0])
 _TINY = 1e-12
-_FIELD_SHARE = 95.0
+
+
+@dataclass(frozen=True)
+class InstantNgpConstants(Constants):
+    """Of the scene's place in instant-ngp's unit cube."""
+
+    inside_percent: float = 95.0
+    """Of the points lie in the unit cube, where instant-ngp has its detail; the rest are outliers or far background.
+    Chosen by hand."""
+
+
+INSTANT_NGP_CONSTANTS = InstantNgpConstants()
 
 
 def _world_from_cam_opengl(cam_from_world: FloatArray) -> FloatArray:
     """(n, 4, 4) camera to world of (n, 3, 4) poses, with OpenGL's camera axes."""
     rotations = cam_from_world[:, :, :3].transpose(0, 2, 1)
-    centres = -np.einsum("nij,nj->ni", rotations, cam_from_world[:, :, 3])
-    return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres[:, :, None]], axis=2))
+    centres = camera_centres(cam_from_world)[:, :, None]
+    return homogeneous(np.concatenate([rotations * _OPENGL_FROM_OPENCV, centres], axis=2))
 
 
-def _intrinsics(export: Export) -> dict:
+def _intrinsics(export: Export) -> dict[str, float]:
     camera, lens = export.camera, export.camera.lens
     names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "p1", "p2")
     return {
@@ -39,20 +63,6 @@ def _intrinsics(export: Export) -> dict:
         "cy": lens.cy + HALF_PIXEL,
         **dict(zip(names, export.distortion, strict=True)),
     }
-
-
-def _json(document: dict) -> bytes:
-    return (json.dumps(document, indent=1) + "\n").encode()
-
-
-def _coloured_ply(points: FloatArray) -> bytes:
-    """Binary PLY of (n, 3) grey points; nerfstudio reads colours and gets none from tracks of grey images."""
-    vertices = np.zeros(len(points), dtype=[("position", "<f4", 3), ("colour", "u1", 3)])
-    vertices["position"], vertices["colour"] = points, 128
-    properties = "".join(f"property float {axis}\n" for axis in "xyz")
-    properties += "".join(f"property uchar {colour}\n" for colour in ("red", "green", "blue"))
-    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(points)}\n{properties}end_header\n"
-    return header.encode() + vertices.tobytes()
 
 
 def _nerfstudio(export: Export) -> Files:
@@ -77,7 +87,7 @@ def _nerfstudio(export: Export) -> Files:
             strict=True,
         )
     ]
-    document = {
+    document: dict[str, object] = {
         "rssc": dict(export.statement),
         "camera_model": "OPENCV_FISHEYE" if export.is_fisheye else "OPENCV",
         **_intrinsics(export),
@@ -86,7 +96,9 @@ def _nerfstudio(export: Export) -> Files:
         "ply_file_path": "sparse_pc.ply",
         "frames": frames,
     }
-    return {"transforms.json": _json(document), "sparse_pc.ply": _coloured_ply(export.frames.scene.points)}
+    # nerfstudio expects colours; tracks of grey images have none.
+    points = ply_bytes(export.frames.scene.points, grey=GREY)
+    return {"transforms.json": json_bytes(document), "sparse_pc.ply": points}
 
 
 NERFSTUDIO = Exporter(
@@ -101,11 +113,11 @@ NERFSTUDIO = Exporter(
 )
 
 
-def _field(export: Export) -> dict:
+def _field(export: Export) -> dict[str, object]:
     """`scale` and `offset` that put most points into the unit cube, where instant-ngp has its detail."""
     points = export.frames.scene.points
     centre = np.median(points, axis=0)
-    radius = float(np.percentile(np.linalg.norm(points - centre, axis=1), _FIELD_SHARE))
+    radius = float(np.percentile(np.linalg.norm(points - centre, axis=1), INSTANT_NGP_CONSTANTS.inside_percent))
     scale = 0.5 / max(radius, _TINY)
     return {"scale": scale, "offset": (0.5 - scale * centre).tolist(), "aabb_scale": 16}
 
@@ -116,9 +128,9 @@ def _instant_ngp(export: Export) -> Files:
     ends = _world_from_cam_opengl(export.row_poses(last_edge))
     intrinsics = _intrinsics(export)
     if export.is_fisheye:
-        # With all coefficients zero instant-ngp takes the lens for a pinhole, whatever is_fisheye says.
+        # With all coefficients zero instant-ngp assumes a pinhole, even where is_fisheye is set.
         intrinsics = {"is_fisheye": True, **intrinsics, "k1": intrinsics["k1"] or _TINY}
-    document = {
+    document: dict[str, object] = {
         "rssc": dict(export.statement),
         **intrinsics,
         **_field(export),
@@ -132,7 +144,7 @@ def _instant_ngp(export: Export) -> Files:
             for name, start, end in zip(export.image_names, starts, ends, strict=True)
         ],
     }
-    return {"transforms.json": _json(document)}
+    return {"transforms.json": json_bytes(document)}
 
 
 INSTANT_NGP = Exporter(

@@ -1,9 +1,7 @@
 """Tools that take a readout time and not much more: Gyroflow and OpenDroneMap."""
 
-import json
-
 from rssc.errors import InputError
-from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment
+from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment, json_bytes
 
 _GYROFLOW_DIRECTIONS = {
     "top_to_bottom": "TopToBottom",
@@ -16,7 +14,7 @@ _GYROFLOW_DIRECTIONS = {
 def _gyroflow(export: Export) -> Files:
     camera = export.camera
     size = {"w": camera.width, "h": camera.height}
-    profile = {
+    profile: dict[str, object] = {
         "name": f"rssc {camera.width}x{camera.height}",
         "note": "",
         "calibrated_by": "rssc",
@@ -47,7 +45,7 @@ def _gyroflow(export: Export) -> Files:
         "date": "",
         "rssc": dict(export.statement),
     }
-    return {"gyroflow_lens_profile.json": (json.dumps(profile, indent=1) + "\n").encode()}
+    return {"gyroflow_lens_profile.json": json_bytes(profile)}
 
 
 GYROFLOW = Exporter(

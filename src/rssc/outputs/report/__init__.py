@@ -1,4 +1,4 @@
-"""report.html: the answer on top, then everything that shows whether to believe it."""
+"""report.html: the result on top, then everything that shows whether to trust it."""
 
 from rssc.outputs.report.report import write_report
 

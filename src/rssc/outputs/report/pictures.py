@@ -1,4 +1,4 @@
-"""Frames of the footage as the page shows them: the tracks on one, and one before and after rectification."""
+"""Frames of the footage in the page: one with its tracks, and one before and after rectification."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -8,31 +8,28 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.model.arrays import IntArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
+from rssc.outputs.report.constants import REPORT
 from rssc.outputs.report.residuals import Residuals
 
 FrameReader = Callable[[str, IntArray], Iterator[tuple[int, NDArray[np.uint8]]]]
 """Yields (number, RGB image) for the wanted frame numbers of a source."""
 
-_WIDEST = 960
-_JPEG_QUALITY = 82
-_TRAIL_FRAMES = 10
-
 
 @dataclass(frozen=True)
 class TrackPicture:
-    """A frame with the way that every tracked point took to it, as SVG paths in pixels of the frame."""
+    """A frame with the trails of its tracked points, as SVG paths in pixels of the frame."""
 
     name: str
     image: str
     """Data URI."""
     trails: str
     good: str
-    """Dots where the points are."""
+    """Dots at the inliers."""
     bad: str
-    """Dots of points that the camera puts elsewhere."""
+    """Dots at the outliers."""
     count: int
     bad_count: int
 
@@ -40,18 +37,19 @@ class TrackPicture:
 def data_uri(image: NDArray[np.uint8]) -> str:
     """An RGB or grey image as JPEG, made smaller where it is wider than the page."""
     height, width = image.shape[:2]
-    if width > _WIDEST:
-        size = (_WIDEST, round(height * _WIDEST / width))
+    widest = REPORT.widest_image_px
+    if width > widest:
+        size = (widest, round(height * widest / width))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
     bgr = image[..., ::-1] if image.ndim == 3 else image
-    _, jpeg = cv2.imencode(".jpg", np.ascontiguousarray(bgr), [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])
+    _, jpeg = cv2.imencode(".jpg", np.ascontiguousarray(bgr), [cv2.IMWRITE_JPEG_QUALITY, REPORT.jpeg_quality])
     return "data:image/jpeg;base64," + base64.b64encode(jpeg.tobytes()).decode()
 
 
 def busiest_frame(scene: Scene) -> int:
-    """The frame with most observations, among those that have some way behind them."""
+    """The frame with most observations, among those that have a trail behind them."""
     counts = np.bincount(scene.tracks.frames, minlength=scene.tracks.frame_count)
-    begin = min(_TRAIL_FRAMES, scene.tracks.frame_count - 1)
+    begin = min(REPORT.trail_frames, scene.tracks.frame_count - 1)
     return begin + int(np.argmax(counts[begin:]))
 
 
@@ -72,7 +70,7 @@ def track_picture(image: NDArray[np.uint8], scene: Scene, frame: int, name: str,
     here = tracks.frames == frame
     present = np.zeros(tracks.point_count, dtype=bool)
     present[tracks.points[here]] = True
-    recent = present[tracks.points] & (tracks.frames <= frame) & (tracks.frames > frame - _TRAIL_FRAMES)
+    recent = present[tracks.points] & (tracks.frames <= frame) & (tracks.frames > frame - REPORT.trail_frames)
     pixels, owners = tracks.pixels[recent], tracks.points[recent]
     starts = np.concatenate([[True], np.diff(owners) != 0]) if len(owners) else np.zeros(0, bool)
     trails = "".join(f"{'M' if s else 'L'}{u:.1f} {v:.1f}" for s, (u, v) in zip(starts, pixels, strict=True))
@@ -84,7 +82,7 @@ def track_picture(image: NDArray[np.uint8], scene: Scene, frame: int, name: str,
     )
 
 
-def _dots(pixels: np.ndarray) -> str:
+def _dots(pixels: FloatArray) -> str:
     # A line of no length with round ends is a dot, and a path of many is far shorter than as many circles.
     return "".join(f"M{u:.1f} {v:.1f}h0" for u, v in pixels)
 

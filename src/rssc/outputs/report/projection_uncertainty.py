@@ -1,8 +1,8 @@
-"""How far a pixel may be from where the lens says, for every place in the image.
+"""Uncertainty of the projection over the image, from the covariance of the lens.
 
-A change d of the lens parameters moves the image of a far point by J d. Part of that looks just like a turn of the
-camera, which the poses take up and nobody notices: the rotation w that best explains the whole field, R w, is taken
-away. What is left is (J - R (R^T R)^-1 R^T J) d = M d, and its covariance at a pixel M C M^T.
+A change d of the lens parameters moves the image of a far point by J d. Part of that equals a rotation of the camera,
+which the poses absorb: the rotation w that best explains the whole field, R w, is removed. What remains is
+(J - R (R^T R)^-1 R^T J) d = M d, with covariance M C M^T at a pixel.
 """
 
 import numpy as np
@@ -12,15 +12,18 @@ from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
+from rssc.outputs.report.constants import REPORT
 
-_GRID = (33, 25)
 _TURN = 1e-5  # radians
 _RELATIVE_STEP = 1e-5
 
 
 def uncertainty_grid(camera: Camera) -> tuple[FloatArray, FloatArray]:
     """(columns,) and (rows,) pixel coordinates of the grid."""
-    return np.linspace(0, camera.width - 1, _GRID[0]), np.linspace(0, camera.height - 1, _GRID[1])
+    return (
+        np.linspace(0, camera.width - 1, REPORT.uncertainty_columns),
+        np.linspace(0, camera.height - 1, REPORT.uncertainty_rows),
+    )
 
 
 def projection_uncertainty(calibration: Calibration) -> FloatArray:
@@ -45,8 +48,8 @@ def projection_uncertainty(calibration: Calibration) -> FloatArray:
 
 
 def _parameter_jacobian(lens: Lens, names: list[str], rays: FloatArray) -> FloatArray:
-    """(n, 2, k) derivatives of the pixels of (n, 3) rays in lens parameters, by central differences."""
-    columns = []
+    """(n, 2, k) derivatives of the pixels of (n, 3) rays by k lens parameters, by central differences."""
+    columns: list[FloatArray] = []
     for name in names:
         i = lens.parameter_names.index(name)
         step = np.zeros(len(lens.parameters))
@@ -57,8 +60,8 @@ def _parameter_jacobian(lens: Lens, names: list[str], rays: FloatArray) -> Float
 
 
 def _rotation_jacobian(lens: Lens, rays: FloatArray) -> FloatArray:
-    """(n, 2, 3) derivatives in a turn of the camera."""
-    columns = []
+    """(n, 2, 3) derivatives by a rotation of the camera, by central differences."""
+    columns: list[FloatArray] = []
     for axis in np.eye(3):
         ends = [lens.project(Rotation.from_rotvec(sign * _TURN * axis).apply(rays)) for sign in (-1, 1)]
         columns.append((ends[1] - ends[0]) / (2 * _TURN))

@@ -1,4 +1,4 @@
-"""Writes report.html: one file that needs no network, with everything in it."""
+"""Writes report.html: one self-contained file that needs no network."""
 
 import json
 import shlex
@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -22,7 +22,7 @@ from rssc.model.scene import Scene
 from rssc.outputs.exporters import EXPORTERS
 from rssc.outputs.rectify import rectify_frame
 from rssc.outputs.report import figures
-from rssc.outputs.report.figures import Figure
+from rssc.outputs.report.constants import REPORT
 from rssc.outputs.report.pictures import (
     FrameReader,
     TrackPicture,
@@ -32,6 +32,7 @@ from rssc.outputs.report.pictures import (
     marker_width,
     track_picture,
 )
+from rssc.outputs.report.plots import Figure
 from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.scene_view import motion_view, scene_view
 from rssc.outputs.report.summary import (
@@ -43,8 +44,6 @@ from rssc.outputs.report.summary import (
     unknown_lens_parameters,
 )
 from rssc.solver.problem import with_trajectory
-
-_MIN_RESIDUALS = 20
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ def write_report(calibration: Calibration, path: Path | str, images: FrameReader
     """Writes the report of a calibration; the file appears only when it is complete.
 
     Args:
-        calibration: With its stretches; without them the report has the answer and no pictures.
+        calibration: With its stretches; without them the report has the numbers and no pictures.
         path: Usually `report.html`.
-        images: Reads frames of a source again. Where the source is gone, the report says so and has no pictures.
+        images: Reads frames of a source. Where the source is missing, the report says so and has no pictures.
     """
     write_text(Path(path), render_report(calibration, images))
 
@@ -100,6 +99,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         notes=notes,
         tracks=tracks,
         dot=marker_width(calibration.camera),
+        trail_frames=REPORT.trail_frames,
         before_after=before_after,
         groups=groups,
         name=_name(calibration),
@@ -117,7 +117,7 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
 
 
 def _name(calibration: Calibration) -> str:
-    """What was calibrated, without the folders above it."""
+    """Names of the sources without their folders."""
     names = dict.fromkeys(Path(stretch.source).name for stretch in calibration.stretches)
     return ", ".join(names) or "Camera"
 
@@ -140,13 +140,13 @@ def _pictures(
         raise InputError(f"frame {missing[0]} of {stretch.source} cannot be read.")
     tracks = track_picture(frames[stretch.frame_numbers[busy]], scene, busy, stretch.names[busy], residuals)
     before = frames[stretch.frame_numbers[fast]]
-    after = np.asarray(rectify_frame(before, scene, fast), np.uint8)
+    after = rectify_frame(before, scene, fast)
     readout = abs(calibration.camera.shutter.readout_ratio)
     return tracks, BeforeAfter(stretch.names[fast], data_uri(before), data_uri(after), motion * readout)
 
 
 def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[Figure]:
-    if residuals is None or len(residuals) < _MIN_RESIDUALS:
+    if residuals is None or len(residuals) < REPORT.least_residuals:
         return []
     return [
         figures.residual_map(residuals, calibration.camera),
@@ -175,7 +175,7 @@ def _solve_figures(calibration: Calibration) -> list[Figure]:
     return [figures.convergence(costs)] if len(costs) > 2 else []
 
 
-def _template():
+def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("rssc.outputs.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,

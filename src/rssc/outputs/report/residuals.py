@@ -1,31 +1,31 @@
-"""Residuals of a calibration, and what of them a wrong readout time would explain.
+"""Residuals of a calibration, and the part of them that a wrong readout time would explain.
 
-A row that was read d frame intervals later than the camera says shows every point d f further along, f the point's
-image motion in pixels per frame interval. Residuals are projection minus measurement, so e = -d f, and a readout
-ratio that is too short by c leaves d = c rho at row fraction rho: a slope over the rows, once residuals are measured
-along the image motion. Across the motion, or averaged over motions in all directions, nothing of it is left to see.
+A row that was read d frame intervals later than the camera model assumes shows every point displaced by d f, f the
+point's image motion in pixels per frame interval. Residuals are projection minus measurement, so e = -d f, and a
+readout ratio that is too short by c gives d = c rho at row fraction rho: residuals along the image motion then have a
+slope over the rows. Across the motion, or averaged over motions in all directions, the effect cancels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
+from rssc.outputs.report.constants import REPORT
 from rssc.solver.bundle import compute_residuals
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import build_problem
 
 _TIME_STEP = 0.01  # frame intervals; rows of one frame are read over tens of these
-_OUTLIER_SIGMAS = 4.0
-_MIN_MOTION_PX = 0.05
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """One entry for each observation that the camera can see, over all stretches."""
+    """One entry for each observation whose projection is defined, over all stretches."""
 
     stretches: IntArray
     """(m,) stretch of each observation."""
@@ -49,27 +49,28 @@ class Residuals:
         return float(1.4826 * np.median(np.abs(self.errors))) if len(self) else 0.0
 
     @property
-    def outliers(self) -> np.ndarray:
-        """(m,) mask of errors longer than four standard deviations."""
-        return np.linalg.norm(self.errors, axis=1) > _OUTLIER_SIGMAS * max(self.sigma, 1e-9)
+    def outliers(self) -> NDArray[np.bool_]:
+        """(m,) mask of errors longer than `outlier_sigmas` standard deviations."""
+        return np.linalg.norm(self.errors, axis=1) > REPORT.outlier_sigmas * max(self.sigma, 1e-9)
 
     @property
     def along_motion(self) -> FloatArray:
         """(m,) measurement minus projection along the image motion in pixels; NaN where the point stands still."""
         speed = np.linalg.norm(self.motions, axis=1)
-        moving = speed > _MIN_MOTION_PX
+        moving = speed > REPORT.least_motion_px
         along = -(self.errors * self.motions).sum(axis=1) / np.where(moving, speed, 1.0)
         return np.where(moving, along, np.nan)
 
     def readout_slope(self) -> float:
-        """How much longer the readout ratio would be by a line through the residuals over the rows.
+        """Change of the readout ratio that a straight line through the residuals over the rows suggests.
 
-        Least squares of e = -(a + c rho) f over the observations that are no outliers; c.
+        The c of a least-squares fit of e = -(a + c rho) f to the observations without the outliers; NaN where it is
+        not determined.
         """
         kept = ~self.outliers
         motions, errors, rho = self.motions[kept], self.errors[kept], self.row_fractions[kept]
-        weights = (motions**2).sum(axis=1)
-        lateness = -(errors * motions).sum(axis=1)
+        weights: FloatArray = (motions**2).sum(axis=1)
+        lateness: FloatArray = -(errors * motions).sum(axis=1)
         columns = np.stack([np.ones_like(rho), rho])
         normal = (columns * weights) @ columns.T
         if len(rho) < 3 or np.linalg.cond(normal) > 1e12:
@@ -92,7 +93,7 @@ def _scene_residuals(number: int, scene: Scene) -> Residuals:
     motions = _image_motions(scene)
     seen = np.isfinite(np.hstack([errors, motions])).all(axis=1)
     return Residuals(
-        np.full(seen.sum(), number), tracks.frames[seen], tracks.pixels[seen], errors[seen], motions[seen],
+        np.full(int(seen.sum()), number), tracks.frames[seen], tracks.pixels[seen], errors[seen], motions[seen],
         scene.camera.row_fraction(tracks.pixels[seen]),
     )  # fmt: skip
 
@@ -103,8 +104,9 @@ def _image_motions(scene: Scene) -> FloatArray:
     assert trajectory is not None
     times = scene.row_times(tracks.pixels, tracks.frames)
     points = scene.points[tracks.points]
-    ends = []
-    for step in (-_TIME_STEP, _TIME_STEP):
+
+    def pixels_at(step: float) -> FloatArray:
         poses = trajectory.cam_from_world(times + step)
-        ends.append(scene.camera.lens.project(transform_points(poses, points)))
-    return (ends[1] - ends[0]) / (2 * _TIME_STEP)
+        return scene.camera.lens.project(transform_points(poses, points))
+
+    return (pixels_at(_TIME_STEP) - pixels_at(-_TIME_STEP)) / (2 * _TIME_STEP)

@@ -1,4 +1,4 @@
-"""The path of the camera and the points it saw: to turn with the mouse, and its speed over time."""
+"""The trajectory and the points in 3D, and the camera's velocity over time."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -6,34 +6,30 @@ import plotly.graph_objects as go
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.model.scene import Scene
-from rssc.outputs.report.figures import ACCENT, INK, MUTED, WARM, Figure, velocities
-
-_MOST_POINTS = 4000
-_PATH_SAMPLES_PER_FRAME = 4
-_CAMERAS = 8
-_FAR_SHARE = 0.98
-"""Points further out than nearly all others would shrink the rest to a dot."""
+from rssc.outputs.report.constants import REPORT
+from rssc.outputs.report.figures import velocities
+from rssc.outputs.report.plots import ACCENT, INK, MUTED, WARM, Figure, add_trace
 
 
 def scene_view(scene: Scene) -> Figure:
-    """Points, path and a few cameras in 3D; the scene must have a trajectory."""
+    """Points, trajectory and a few cameras in 3D; the scene must have a trajectory."""
     assert scene.trajectory is not None
-    first, last = scene.frame_times[0], scene.frame_times[-1]
-    count = _PATH_SAMPLES_PER_FRAME * (len(scene.frame_times) - 1) + 1
-    path = _centres(scene.trajectory.cam_from_world(np.linspace(first, last, count)))
-    poses = scene.cam_from_world[np.unique(np.linspace(0, len(scene.frame_times) - 1, _CAMERAS).astype(int))]
+    first, last = float(scene.frame_times[0]), float(scene.frame_times[-1])
+    count = REPORT.path_samples_per_frame * (len(scene.frame_times) - 1) + 1
+    path = camera_centres(scene.trajectory.cam_from_world(np.linspace(first, last, count)))
+    poses = scene.cam_from_world[np.unique(np.linspace(0, len(scene.frame_times) - 1, REPORT.cameras).astype(int))]
     points = _near(scene.points, path.mean(axis=0))
     size = 0.04 * float(np.ptp(np.concatenate([points, path]), axis=0).max())
-    # Turned so that the first camera looks into the screen and its rows run down it.
+    # Rotated so that the first camera looks into the screen, upright.
     upright = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]) @ scene.cam_from_world[0, :, :3]
     plot = go.Figure()
     for xyz, style in (
         (points, {"mode": "markers", "marker": {"size": 1.8, "color": MUTED, "opacity": 0.8}, "name": "points"}),
-        (path, {"mode": "lines", "line": {"color": WARM, "width": 5}, "name": "camera path"}),
+        (path, {"mode": "lines", "line": {"color": WARM, "width": 5}, "name": "trajectory"}),
         (_frusta(scene, poses, size), {"mode": "lines", "line": {"color": ACCENT, "width": 2}, "name": "cameras"}),
     ):
         x, y, z = np.asarray(xyz @ upright.T, np.float32).T
-        plot.add_trace(go.Scatter3d(x=x, y=y, z=z, hoverinfo="skip", **style))
+        add_trace(plot, "scatter3d", x=x, y=y, z=z, hoverinfo="skip", **style)
     hidden = {"visible": False}
     plot.update_layout(
         height=480, meta={"aspect": 0.68}, margin={"l": 0, "r": 0, "t": 30, "b": 0}, paper_bgcolor="rgba(0,0,0,0)",
@@ -45,21 +41,21 @@ def scene_view(scene: Scene) -> Figure:
         },
     )  # fmt: skip
     return Figure(
-        "space", "The path and the points", plot,
-        "Drag to turn, scroll to come closer; with the keyboard, arrow keys turn and + and \N{MINUS SIGN} zoom. Good: "
-        "a smooth path around points that form the place you filmed; bad: a path with jumps, or points smeared along "
-        "lines from the camera.",
-        f"Three-dimensional view of {scene.tracks.point_count:,} points and the path of the camera over "
-        f"{len(scene.frame_times)} frames. Arrow keys turn it, plus and minus zoom.",
+        "space", "Trajectory and points", plot,
+        "Drag to rotate, scroll to zoom; with the keyboard, arrow keys rotate and + and \N{MINUS SIGN} zoom. Good: a "
+        "smooth trajectory among points that form the place you filmed. Bad: a trajectory with jumps, or points "
+        "smeared along lines from the camera.",
+        f"Three-dimensional view of {scene.tracks.point_count:,} points and the camera's trajectory over "
+        f"{len(scene.frame_times)} frames. Arrow keys rotate it, plus and minus zoom.",
     )  # fmt: skip
 
 
 def motion_view(scene: Scene, frame_interval_s: float) -> Figure:
     """Turning rates and speed over time; the scene must have a trajectory."""
     assert scene.trajectory is not None
-    first, last = scene.frame_times[0], scene.frame_times[-1]
-    times = np.linspace(first, last, _PATH_SAMPLES_PER_FRAME * (len(scene.frame_times) - 1) + 1)
-    # The rate is that of cam_from_world; the camera itself turns and moves the other way.
+    first, last = float(scene.frame_times[0]), float(scene.frame_times[-1])
+    times = np.linspace(first, last, REPORT.path_samples_per_frame * (len(scene.frame_times) - 1) + 1)
+    # Velocities are those of cam_from_world; the camera itself moves the opposite way.
     rates = -scene.trajectory.velocities(times) / frame_interval_s
     speed = np.linalg.norm(rates[:, 3:], axis=1) / median_depth(scene)
     return velocities((times - first) * frame_interval_s, np.degrees(rates[:, :3]), speed)
@@ -67,27 +63,23 @@ def motion_view(scene: Scene, frame_interval_s: float) -> Figure:
 
 def median_depth(scene: Scene) -> float:
     """Median distance of the observed points from their cameras, in scene units."""
-    centres = _centres(scene.cam_from_world)[scene.tracks.frames]
+    centres = camera_centres(scene.cam_from_world)[scene.tracks.frames]
     return float(np.median(np.linalg.norm(scene.points[scene.tracks.points] - centres, axis=1)))
-
-
-def _centres(cam_from_world: FloatArray) -> FloatArray:
-    return camera_centres(cam_from_world)
 
 
 def _near(points: FloatArray, centre: FloatArray) -> FloatArray:
     distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
-    limit = max(np.quantile(distance, _FAR_SHARE), np.linalg.norm(centre - np.median(points, axis=0)))
+    limit = max(np.quantile(distance, REPORT.near_share), np.linalg.norm(centre - np.median(points, axis=0)))
     points = points[distance <= limit]
-    return points[:: -(-len(points) // _MOST_POINTS)]
+    return points[:: -(-len(points) // REPORT.most_points)]
 
 
 def _frusta(scene: Scene, poses: FloatArray, size: float) -> FloatArray:
-    """(k, 3) lines of small pyramids, NaN between them."""
+    """(k, 3) lines of small camera pyramids, NaN between them."""
     camera = scene.camera
     corners = np.array([[0, 0], [camera.width - 1, 0], [camera.width - 1, camera.height - 1], [0, camera.height - 1]])
     rays = camera.lens.unproject(corners.astype(float))
-    # A corner may lie outside of what the lens sees; a pyramid of half a right angle does then.
+    # A corner may lie outside the field of the lens; a pyramid of 45 degrees stands in.
     rays = np.where(np.isfinite(rays), rays, np.array([[-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]]) / np.sqrt(3))
     corners_cam = size * rays
     tip, gap = np.zeros(3), np.full(3, np.nan)

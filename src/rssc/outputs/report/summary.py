@@ -1,4 +1,4 @@
-"""The answer in words and rounded numbers, each with its 95 % interval."""
+"""The result in words and rounded numbers, each with its 95 % interval."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 
 VERDICTS = {
-    "ok": "This footage tells the camera. Use it.",
-    "weak": "Use it with care: some of it is not well known.",
-    "degenerate": "This footage cannot tell the camera. Do not use these numbers.",
+    "ok": "This footage determines the camera. Use the result.",
+    "weak": "Use the result with care: some of it is poorly determined.",
+    "degenerate": "This footage does not determine the camera. Do not use these numbers.",
 }
 PART_WORDS = {
     "noise": "noise",
@@ -19,15 +19,15 @@ PART_WORDS = {
     "knots": "smoothness",
     "lens": "lens model",
     "windows": "windows",
-    "rest": "measured rest",
+    "rest": "empirical rest",
     "stretches": "stretches",
 }
-"""What the parts of the uncertainty are called; others keep their names."""
+"""Headings of the parts of the uncertainty; others keep their names."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One line of the answer."""
+    """One line of the table of results."""
 
     label: str
     value: str
@@ -41,13 +41,12 @@ def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
     sigma = calibration.sigma("readout_ratio")
     interval_ms = 1e3 * calibration.frame_interval_s
     lines = camera.line_count
-    line = "row" if camera.shutter.axis == "rows" else "column"
     ratio = camera.shutter.readout_ratio
     rows = [
         _quantity("Readout time", abs(ratio) * interval_ms, sigma * interval_ms, "ms"),
         _quantity("Readout ratio", ratio, sigma, "of a frame"),
         _quantity("Line delay", abs(ratio) * interval_ms * 1e3 / lines, sigma * interval_ms * 1e3 / lines,
-                  f"µs per {line}"),
+                  f"µs per {line_name(camera)}"),
     ]  # fmt: skip
     labels = {"fx": "Focal length fx", "fy": "Focal length fy", "cx": "Principal point cx", "cy": "Principal point cy"}
     for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
@@ -60,28 +59,33 @@ def _quantity(label: str, value: float, sigma: float, unit: str) -> Quantity:
     if sigma == 0.0:
         return Quantity(label, number(value, 1e-4 * max(abs(value), 1.0)), "assumed, not estimated", unit)
     if sigma >= UNKNOWN_SIGMA:
-        return Quantity(label, number(value, 0.1 * max(abs(value), 1e-3)), "cannot be told", unit)
+        return Quantity(label, number(value, 0.1 * max(abs(value), 1e-3)), "cannot be estimated", unit)
     half = SIGMAS_95 * sigma
-    # Where it is hardly known, the value still shows its first two digits.
+    # Where it is poorly determined, the value still shows its first two digits.
     shown = number(value, min(half, max(abs(value), 1e-6)))
     return Quantity(label, shown, f"{number(value - half, half)} to {number(value + half, half)}", unit)
 
 
+def line_name(camera: Camera) -> str:
+    """What the shutter reads one after the other."""
+    return "row" if camera.shutter.axis == "rows" else "column"
+
+
 def half_width(sigma: float | None) -> str:
-    """Half of a 95 % interval in two digits; a dash for nothing."""
+    """Half width of a 95 % interval in two digits; a dash for zero."""
     if not sigma:
         return "\N{EN DASH}"
     return "unknown" if sigma >= UNKNOWN_SIGMA else number(SIGMAS_95 * sigma, SIGMAS_95 * sigma)
 
 
 def number(value: float, uncertainty: float) -> str:
-    """A number with as many decimals as its uncertainty has to two digits, and a real minus sign."""
+    """A number rounded to two digits of its uncertainty, with a typographic minus sign."""
     decimals = int(np.clip(1 - np.floor(np.log10(max(uncertainty, 1e-12))), 0, 9))
     return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def field_of_view(camera: Camera) -> tuple[float, float]:
-    """Horizontal and vertical angle of view through the image's middle in degrees; NaN where the lens has no rays."""
+    """Horizontal and vertical angle of view through the image's centre in degrees; NaN outside the lens's field."""
     right, bottom = camera.width - 0.5, camera.height - 0.5
     middle = (camera.width - 1) / 2, (camera.height - 1) / 2
     rays = camera.lens.unproject([[-0.5, middle[1]], [right, middle[1]], [middle[0], -0.5], [middle[0], bottom]])
