@@ -11,21 +11,18 @@ import pytest
 from rssc.errors import InputError
 from rssc.io.calibration_file import CalibrationFile
 from rssc.io.stretches_file import read_stretches, stretches_bytes
-from rssc.model import Camera, Lens, Shutter, Trajectory
+from rssc.model import Lens, Trajectory
 from rssc.model.calibration import Calibration, Statistics
-from rssc.model.stretch import Stretch
 from rssc.simulation.scenes import simulate_scene
-
-NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4", "readout_ratio")
+from tests.builders import make_calibration, make_camera, make_stretch
 
 
 @pytest.fixture
 def calibration(rng):
     root = rng.normal(size=(9, 9))
-    lens = Lens("fisheye", 500.0, 501.0, 320.0, 240.0, (0.1, 0.0, -0.01, 0.0))
-    return Calibration(
-        Camera(640, 480, lens, Shutter(-0.6)), 1 / 30, NAMES, root @ root.T, "weak", ("too slow",), "te", 0.66,
-        Statistics(60, 10, 100, 0.1, 5, {"tracking": 1.0}),
+    return make_calibration(
+        make_camera("fisheye", readout_ratio=-0.6), covariance=root @ root.T, status="weak", reasons=("too slow",),
+        knot_spacing=0.66, statistics=Statistics(60, 10, 100, 0.1, 5, {"tracking": 1.0}),
     )  # fmt: skip
 
 
@@ -87,7 +84,7 @@ def test_stretches_come_back_as_they_were(tmp_path):
     camera = replace(simulated.camera, undistorted_from=sensor)
     trajectory = Trajectory(np.tile(np.eye(3, 4), (12, 1, 1)), -1.0, 0.66)
     scene = replace(simulated, camera=camera, trajectory=trajectory)
-    stretch = Stretch(scene, np.arange(8) / 30, np.arange(10, 18), tuple("abcdefgh"), "clip.mp4")
+    stretch = make_stretch(scene, first_frame=10)
     (tmp_path / "stretches.npz").write_bytes(stretches_bytes([stretch, stretch]))
     both = read_stretches(tmp_path / "stretches.npz")
     assert len(both) == 2
