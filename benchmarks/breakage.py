@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.baseline import FAILURES
-from benchmarks.data import data_folder
+from rssc.datasets.shared import data_folder
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ROOT / "src" / "rssc" / "kernels"

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 import rssc
-from benchmarks.rectify import true_scene
 from rssc.inference.shared_errors import measure_influence
 from rssc.kernels.jit import kernel
 from rssc.model import Scene
 from rssc.outputs.rectify import Rectifier
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.scenes import simulate_scene
+from rssc.simulation.truth import true_scene
 from rssc.solver.triangulate import triangulate
 from rssc.tracking.refinement import refine
 from rssc.tracking.track import TrackingOptions, track
@@ -88,25 +88,25 @@ def record_calls() -> dict[str, Call]:
 
 def _solver_calls(label: str, scene: Scene, method: str) -> dict[str, Call]:
     names = ("normal_equations.accumulate", "cost.trial_cost", "normal_equations.back_substitute")
-    with recording(*(f"rssc.kernels.{name}" for name in names)) as recorded:
+    with recording(*(f"rssc.kernels.bundle.{name}" for name in names)) as recorded:
         rssc.adjust(scene, method, max_iterations=1, covariance=False)
     return {f"{name} {label}": call for name, call in recorded.items()}
 
 
 def _image_calls() -> dict[str, Call]:
     clip = render_clip(ClipOptions(240, 180, 5, lens=typical_lens("opencv", 240, 180), seed=1))
-    kernels = "rssc.kernels"
-    registration = (f"{kernels}.registration.{name}" for name in ("make_templates", "register_all", "register_tracks"))
+    image = "rssc.kernels.image"
+    registration = (f"{image}.registration.{name}" for name in ("make_templates", "register_all", "register_tracks"))
     with recording(*registration) as registered:
         tracks = track(clip.frames, TrackingOptions(target=30))
         still = np.tile(np.eye(2), (len(tracks), 1, 1))
         refine(clip.frames, tracks, tracks.pixels, still, np.zeros((len(tracks), 2, 3)))
     rectifier = Rectifier(true_scene(clip))
-    with recording(f"{kernels}.warp.source_pixels", f"{kernels}.warp.expand_grid") as warped:
+    with recording(f"{image}.warp.source_pixels", f"{image}.warp.expand_grid") as warped:
         rectifier.source_map(1)
     x, y = np.meshgrid(np.arange(0.0, 240, 2), np.arange(0.0, 180, 2))
     # Not `project_points`: the same source came out at 4.7 or at 8.4 ns a point, depending on when it was compiled.
-    with recording(f"{kernels}.lens.unproject_pixels") as lens:
+    with recording("rssc.kernels.lens.unproject_pixels") as lens:
         clip.camera.lens.unproject(np.stack([x.ravel(), y.ravel()], axis=1))
     return registered | warped | lens
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 import rssc
-from benchmarks.golden import PARAMETERS, estimates
+from rssc.datasets.golden import PARAMETERS, parameters_of
 from rssc.simulation.scenes import simulate_scene
 
 
@@ -17,9 +17,8 @@ def one_scene(seed: int, frame_count: int, point_count: int, noise: float) -> np
     """Errors of the five parameters in standard deviations whitened jointly, and each in its own: (2, 5)."""
     simulated = simulate_scene(seed, frame_count=frame_count, point_count=point_count, pixel_noise=noise)
     adjustment = rssc.adjust(simulated.scene, "te")
-    found, camera = estimates(adjustment), simulated.truth.camera
-    true = (camera.lens.fx, camera.lens.fy, camera.lens.cx, camera.lens.cy, camera.shutter.readout_ratio)
-    error = np.array([found[name] for name in PARAMETERS]) - true
+    found, true = parameters_of(adjustment.scene.camera), parameters_of(simulated.truth.camera)
+    error = np.array([found[name] - true[name] for name in PARAMETERS])
     covariance = adjustment.covariance
     index = [covariance.parameters.index(name) for name in PARAMETERS]
     matrix = covariance.matrix[np.ix_(index, index)]

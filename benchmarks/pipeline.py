@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from benchmarks.data import require_data
+from rssc.datasets.shared import require_data
 from rssc.model.calibration import Calibration
 from rssc.pipeline.calibrate import calibrate
 from rssc.start.colmap_pipeline import run_colmap

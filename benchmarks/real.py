@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from benchmarks.data import require_data
+from rssc.datasets.shared import require_data
 from rssc.pipeline.calibrate import calibrate
 
 

@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import rssc
-from benchmarks.data import require_data
-from benchmarks.golden import load_scene
+from rssc.datasets.golden import load_scene
+from rssc.datasets.shared import require_data
 from rssc.model import Camera, Lens, Scene, Shutter, Tracks
 from rssc.runtime.threads import thread_count
 from rssc.simulation.scenes import simulate_scene
@@ -24,7 +24,7 @@ _MANY_PER_FRAME = 1120  # two million observations in 2,000 frames
 _TRACK_LENGTH = 14
 _FIRST_USE = """
 import rssc
-from benchmarks.golden import load_scene
+from rssc.datasets.golden import load_scene
 rssc.adjust(load_scene("te"), "te")
 """
 

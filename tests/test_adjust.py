@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import rssc
-from benchmarks import golden
+from rssc.datasets.golden import adjust_golden, deviation
 from rssc.errors import InputError
 from rssc.kernels import lie
 from rssc.model import Camera, Lens, Neighbours, Scene, Shutter, Tracks, Trajectory
@@ -25,9 +25,9 @@ def parameters(scene):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("start", [None, 0.9])
 def test_golden(shared_data, method, start):
-    deviation = golden.deviations(method, golden.solve(method, start))
-    assert deviation["parameters"] < 1e-4
-    assert deviation["sum_of_squares"] < 1e-6
+    found = deviation(method, adjust_golden(method, start))
+    assert found.parameters < 1e-5
+    assert found.sum_of_squares < 1e-8
 
 
 @pytest.mark.parametrize("gamma", [0.6, -0.6, 0.0])
