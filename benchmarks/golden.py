@@ -1,27 +1,37 @@
 """The five methods on one fixed problem, against the optimum that the authors' own code reaches on it."""
 
-import json
-from dataclasses import asdict
+import argparse
 
-from rssc.datasets.golden import STARTS, adjust_golden, deviation
+from benchmarks.limits import Figures, Limit, check
+from rssc.datasets.golden import STARTS, Deviation, adjust_golden, deviation
 from rssc.solver import METHODS
 
+LIMITS = (Limit("*.parameters", most=1e-5), Limit("*.sum_of_squares", most=1e-9))
+"""Relative deviations: all digits that the stopping rules leave, two and a half times what is measured."""
 
-def main(argv: list[str]) -> None:
-    del argv
-    print("Deviation from the authors' optimum, from three starts of the readout ratio\n")
+
+def measure(argv: list[str]) -> Figures:
+    argparse.ArgumentParser(prog="python -m benchmarks golden", description=__doc__).parse_args(argv)
+    print("Relative deviation from the authors' optimum, from three starts of the readout ratio\n")
     print(f"{'method':7s} {'start':>6s} {'iterations':>11s} {'parameters':>11s} {'sum of squares':>15s}  reason")
-    result = {}
+    figures: dict[str, dict[str, float]] = {}
     for method in METHODS:
-        worst = {"parameters": 0.0, "sum_of_squares": 0.0}
+        deviations: list[Deviation] = []
         for start in STARTS:
             adjustment = adjust_golden(method, start)
-            off = asdict(deviation(method, adjustment))
-            worst = {key: max(worst[key], off[key]) for key in worst}
+            found = deviation(method, adjustment)
+            deviations.append(found)
             shown = "stored" if start is None else f"{start}"
             print(
-                f"{method:7s} {shown:>6s} {len(adjustment.summary.iterations):11d} {off['parameters']:11.1e} "
-                f"{off['sum_of_squares']:15.1e}  {adjustment.summary.reason}"
+                f"{method:7s} {shown:>6s} {len(adjustment.summary.iterations):11d} {found.parameters:11.1e} "
+                f"{found.sum_of_squares:15.1e}  {adjustment.summary.reason}"
             )
-        result[method] = worst
-    print(json.dumps(result))
+        figures[method] = {
+            "parameters": max(one.parameters for one in deviations),
+            "sum_of_squares": max(one.sum_of_squares for one in deviations),
+        }
+    return figures
+
+
+def main(argv: list[str]) -> int:
+    return check(measure(argv), LIMITS)
