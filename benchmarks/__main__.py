@@ -12,6 +12,7 @@ NAMES = {
     "real": "the two real clips against their laboratory values",
     "coverage": "whether error bars hold, and whether footage that determines nothing is flagged",
     "rendered": "accuracy of the whole pipeline on rendered clips",
+    "sensitivity": "what halving and doubling each tuned constant moves",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
     "target": "target-based calibration on rendered boards",
@@ -28,7 +29,7 @@ def main() -> int:
     arguments = ["gate" if word == "--gate" else word for word in sys.argv[1:]]
     if not arguments or arguments[0] not in NAMES:
         print("usage: python -m benchmarks NAME [options] [--store], or python -m benchmarks --gate [--update]\n")
-        print("\n".join(f"  {name:10s} {text}" for name, text in NAMES.items()))
+        print("\n".join(f"  {name:11s} {text}" for name, text in NAMES.items()))
         print("\nExit code 0: all limits kept; 1: a figure is outside its limits, and the output names it.")
         print("--store keeps the output under benchmarks/results, for the page that `document` makes.")
         return 2

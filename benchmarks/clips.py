@@ -59,14 +59,15 @@ class Case:
         extra += ["H.264"] * self.compressed
         return f"{self.lens:8s} {self.readout:5.2f} {self.motion:9s} {self.seed:4d} {' '.join(extra):10s}"
 
-    def render(self) -> Clip:
-        return render_clip(
-            ClipOptions(
-                self.width, self.height, self.frames, lens=typical_lens(self.lens, self.width, self.height),
-                readout_ratio=self.readout, axis=self.axis, motion=self.motion, world=self.world,
-                texture=self.texture, seed=self.seed,
-            )
+    def options(self) -> ClipOptions:
+        return ClipOptions(
+            self.width, self.height, self.frames, lens=typical_lens(self.lens, self.width, self.height),
+            readout_ratio=self.readout, axis=self.axis, motion=self.motion, world=self.world, texture=self.texture,
+            seed=self.seed,
         )  # fmt: skip
+
+    def render(self) -> Clip:
+        return render_clip(self.options())
 
 
 @dataclass(frozen=True)
