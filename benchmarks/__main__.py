@@ -3,6 +3,10 @@
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
+
+from benchmarks.results import run_and_store
+from rssc.errors import InputError
 
 NAMES = {
     "golden": "the five methods against the optimum of the authors' code",
@@ -36,10 +40,12 @@ def main() -> int:
     name, options = arguments[0], [word for word in arguments[1:] if word != "--store"]
     run: Callable[[list[str]], int] = importlib.import_module(f"benchmarks.{name}").main
     if "--store" in arguments:
-        from benchmarks.results import run_and_store
-
-        return run_and_store(name, run, options)
-    return run(options)
+        run = partial(run_and_store, name, run)
+    try:
+        return run(options)
+    except InputError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ from benchmarks.baseline import BASELINE, Metric, compare, read_baseline, table,
 from benchmarks.cost import ROUNDS, TOLERANCE, Costs, record_calls
 
 _ATTEMPTS = 3
-
-
 GROUPS = ("golden", "simulated", "clip", "cost")
 """First words of the metrics' names."""
 
