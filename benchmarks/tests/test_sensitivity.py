@@ -94,7 +94,12 @@ def test_shifts_are_in_sigmas_of_the_unchanged_calibration():
     after = [finding(CASES[0], 0.5), finding(CASES[1], 3.0, sigma=2.0, seconds=8.0), finding(CASES[2], 0.0)]
     effect = effect_of(CHANGE, BEFORE, after)
     assert (effect.readout_shift, effect.fx_shift) == pytest.approx((2.5, 2.5))
-    assert (effect.statuses, effect.wrong, effect.time_ratio) == ((), (), 2.0)
+    assert (effect.statuses, effect.wrong, effect.time_ratio, effect.bars) == ((), (), 2.0, 2.0)
+
+
+def test_bars_count_although_nothing_shifts():
+    narrow = effect_of(CHANGE, BEFORE, [finding(case, 0.5, sigma=0.25) for case in CASES])
+    assert (narrow.shift, narrow.bars, narrow.size) == (0.0, 0.25, 2.0)
 
 
 def test_wrong_results_fail_only_where_they_are_ok(monkeypatch, capsys):
@@ -113,7 +118,7 @@ def test_wrong_results_fail_only_where_they_are_ok(monkeypatch, capsys):
 def test_runs_change_calibrations_and_survive_errors(monkeypatch, tmp_path):
     """A fake calibration that reads the fake constants: its readout follows one, and another breaks it."""
 
-    def calibrate(source, fps):
+    def calibrate(source, fps=30.0):
         if FAKE.count == 0:
             raise ZeroDivisionError("no count")
         camera = CASES[0].options().camera()
