@@ -1,24 +1,21 @@
 """Several stretches of one camera: a common lens model and readout axis, whatever single ones prefer."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rssc.inference.estimate import Candidate, estimate
 from rssc.model.camera import Shutter
-from rssc.model.stretch import Stretch
 from rssc.pipeline.several import common_camera, with_common_model
 from rssc.pipeline.stretch import CalibrateOptions, Solution
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.problem import with_trajectory
+from tests.builders import make_stretch
 
 
 def solution(scene, estimated, rows, columns):
     """A solution that finds rows and columns this unlikely."""
-    frames = np.arange(scene.tracks.frame_count)
-    names = tuple(map(str, frames))
     candidates = [
         Candidate(name, evidence, estimated.adjustment)
         for name, evidence in (("rows", rows), ("columns", columns))
@@ -26,8 +23,8 @@ def solution(scene, estimated, rows, columns):
     lenses = (Candidate("pinhole", 0.0, estimated.adjustment),)
     return Solution(
         replace(estimated, shutters=tuple(candidates), lenses=lenses),
-        Stretch(estimated.adjustment.scene, frames / 30, frames, names, str(Path("clip.mp4"))),
-        1 / 30, np.ones(len(frames), bool), (), {},
+        make_stretch(estimated.adjustment.scene),
+        1 / 30, np.ones(scene.tracks.frame_count, bool), (), {},
     )  # fmt: skip
 
 
