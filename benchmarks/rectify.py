@@ -17,9 +17,9 @@ from benchmarks.limits import Figures, Limit, check
 from rssc.footage.video import Video
 from rssc.io.files import make_folder
 from rssc.model import Scene
-from rssc.outputs.rectify import Image, Rectifier
+from rssc.outputs.rectify import Rectifier
 from rssc.outputs.rectify_footage import rectify_footage
-from rssc.outputs.video_files import write_changed_video
+from rssc.outputs.video_files import Plane, write_changed_video
 from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import VIDEO_NAME, write_clip
@@ -66,7 +66,7 @@ def speed(width: int, height: int, frames: int) -> dict[str, tuple[float, float]
         }
 
 
-def _unchanged(plane: Image, factors: tuple[int, int], black: float) -> Image:
+def _unchanged(plane: Plane, factors: tuple[int, int], black: float) -> Plane:
     return plane
 
 

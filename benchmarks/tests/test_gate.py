@@ -12,7 +12,7 @@ from benchmarks import breakage, document, gate, results
 from benchmarks.__main__ import NAMES
 from benchmarks.baseline import Metric, compare, read_baseline, write_baseline
 from benchmarks.cost import KERNELS, Call, Costs, recording
-from rssc.kernels import lens as lens_kernels
+from rssc.kernels import lenses as lens_kernels
 from rssc.model import Lens
 
 BASELINE = read_baseline()
