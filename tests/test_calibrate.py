@@ -1,4 +1,4 @@
-"""The whole flow on a small rendered clip, and the command line's answers to bad input."""
+"""The whole flow on a small rendered clip, and the command line's words on bad input."""
 
 import json
 import subprocess
@@ -12,12 +12,12 @@ import pytest
 import rssc
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
+from rssc.footage.footage import read_footage
 from rssc.model.calibration import Calibration
 from rssc.outputs.exporters import export_files
 from rssc.outputs.result_folder import write_results
 from rssc.pipeline.check import check
-from rssc.pipeline.result import cannot_tell
-from rssc.pipeline.stretch import CalibrateOptions
+from rssc.pipeline.result import degenerate_result
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
 
@@ -61,10 +61,11 @@ def test_writes_complete_files(calibration, tmp_path):
     np.testing.assert_allclose(np.diff(rows[:, 0]), 1 / 30, atol=1e-6)
 
 
-def test_results_without_an_answer_leave_nothing_of_an_earlier_one(calibration, tmp_path):
+def test_degenerate_results_leave_nothing_of_an_earlier_one(calibration, folder, tmp_path):
     write_results(calibration, tmp_path)
     assert (tmp_path / "stretches.npz").exists()
-    write_results(cannot_tell(480, 360, 1 / 30, ("the camera hardly moved",), CalibrateOptions()), tmp_path)
+    footage = read_footage(folder, fps=30.0)
+    write_results(degenerate_result(footage, "the camera hardly moved"), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration.json", "report.html"]
     assert "hardly moved" in (tmp_path / "report.html").read_text()
     nothing = Calibration.load(tmp_path / "calibration.json")

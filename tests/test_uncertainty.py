@@ -9,7 +9,7 @@ import rssc
 from rssc.inference.combine import combine, excess_scatter
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
 from rssc.inference.uncertainty import assess_uncertainty
-from rssc.inference.windows import estimate_windows
+from rssc.inference.windows import adjust_windows
 from rssc.model.covariance import Covariance
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.noise import fit_student
@@ -73,7 +73,7 @@ def test_errors_shared_by_tracks_widen_the_bars(simulated):
 
 
 def test_windows_agree_with_the_whole(simulated, adjustment):
-    windows = estimate_windows(adjustment)
+    windows = adjust_windows(adjustment)
     assert [(window.first, window.last) for window in windows] == [(0, 25), (25, 50)]
     for window in windows:
         shift = window.adjustment.scene.camera.shutter.readout_ratio - simulated.truth.camera.shutter.readout_ratio

@@ -26,8 +26,9 @@ from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
 from rssc.model.similarity import fit_similarity
-from rssc.pipeline.result import answer
-from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
+from rssc.pipeline.calibrate import conclude
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.stretch import RefinedStretch, infer_refined, refine_stretch
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages
 from rssc.start.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
@@ -160,8 +161,8 @@ class _Work:
         if isinstance(self._refined, RsscError):
             raise self._refined
         stage = Stages(lambda _, share: self._progress(method, share))
-        solution = solve_refined(self._refined, method, stage)
-        return _from_calibration(answer([solution], replace(self._options, method=method), stage))
+        result = infer_refined(self._refined, method, stage)
+        return _from_calibration(conclude([result], replace(self._options, method=method), stage))
 
     def _target(self) -> _Answer:
         recording = self._recording

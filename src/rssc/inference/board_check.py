@@ -13,7 +13,7 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.similarity import fit_similarity
 from rssc.model.tracks import Tracks
-from rssc.solver.bundle import Adjustment, adjust
+from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.noise import noise_level
 
 
@@ -32,13 +32,12 @@ class BoardCheck:
 
 
 def check_board(adjustment: Adjustment) -> BoardCheck:
-    """Solves once more with free points, from an adjustment with fixed ones."""
-    options = adjustment.options
-    free = adjust(
-        adjustment.scene, options.method, knot_spacing=options.knot_spacing, loss=options.loss,
-        loss_scale=adjustment.loss_scale, priors=options.priors, motion_prior=options.motion_prior,
-        max_iterations=20, cost_tolerance=1e-4, covariance=False,
+    """Adjusts once more with free points, from an adjustment with fixed ones."""
+    options = replace(
+        adjustment.options, fixed=(), loss_scale=adjustment.loss_scale, max_iterations=20, cost_tolerance=1e-4,
+        covariance=False,
     )  # fmt: skip
+    free = adjust_with(adjustment.scene, options)
     given = adjustment.scene.points
     points = lay_on_board(free.scene, adjustment.scene).points
     return BoardCheck(_noise(adjustment), _noise(free), points, float(np.sqrt(((points - given) ** 2).sum(1).mean())))

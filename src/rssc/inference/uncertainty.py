@@ -1,8 +1,8 @@
 """One calibrated standard deviation for each parameter, and the parts that it is made of.
 
     noise      every observation errs by itself: the inverse of the information
-    shared     what errors shared by a place or by a moment add to it (see `influence`)
-    knots      how far a finer spline moves the answer, beyond what its own noise explains, and what is left of the
+    shared     what errors shared by a place or by a moment add to it (see `shared_errors`)
+    knots      how far a finer spline moves the estimate, beyond what its own noise explains, and what is left of the
                error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it
     windows    how far windows of the clip disagree, beyond what their own noise explains
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rssc.inference.combine import excess_scatter
-from rssc.inference.windows import Window, estimate_windows
+from rssc.inference.windows import Window, adjust_windows
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
@@ -54,19 +54,17 @@ def assess_uncertainty(
     """Uncertainty of a te adjustment.
 
     Args:
-        adjustment: The answer.
+        adjustment: The chosen one.
         shared: Its covariance with shared errors; None where the problem is singular.
         finer: Estimates of the same data with finer splines, and their covariances with shared errors.
-        coarser: Knot spacing of the next coarser spline over that of the answer, and its estimate.
+        coarser: Knot spacing of the next coarser spline over that of the chosen one, and its estimate.
         lenses: Probability and estimate of each lens model on some data, the chosen one first.
     """
     noise = adjustment.covariance
     names = noise.parameters
     if shared is None:
         return Uncertainty(noise, {"noise": _sigmas(noise)})
-    windows = tuple(
-        replace(window, covariance=_with_rest(window.covariance)) for window in estimate_windows(adjustment)
-    )
+    windows = tuple(replace(window, covariance=_with_rest(window.covariance)) for window in adjust_windows(adjustment))
     values, sigmas = parameter_values(adjustment.scene.camera, names), _diagonal(shared, names)
     between, consistency = _between_windows(windows, sigmas, names)
     extra = {

@@ -1,4 +1,4 @@
-"""Windows of a clip, each estimated by itself: what they disagree in is not explained by noise."""
+"""Windows of a clip, each adjusted by itself: what they disagree in is not explained by noise."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 from rssc.errors import RsscError
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.covariance import Covariance
-from rssc.solver.bundle import Adjustment, adjust
+from rssc.solver.bundle import Adjustment, adjust_with
 
 WINDOW_FRAMES = 24
 """Least length of a window."""
@@ -23,22 +23,21 @@ class Window:
     covariance: Covariance
 
 
-def estimate_windows(adjustment: Adjustment) -> tuple[Window, ...]:
-    """Splits the frames of a te adjustment and estimates each part by itself; none where there are too few."""
+def adjust_windows(adjustment: Adjustment) -> tuple[Window, ...]:
+    """Splits the frames of a te adjustment and adjusts each part by itself; none where there are too few."""
     frame_count = adjustment.scene.tracks.frame_count
     count = min(frame_count // WINDOW_FRAMES, MAX_WINDOWS)
     if count < 2:
         return ()
     bounds = [round(i * frame_count / count) for i in range(count + 1)]
-    found = (_estimate_window(adjustment, first, last) for first, last in pairwise(bounds))
+    found = (_adjust_window(adjustment, first, last) for first, last in pairwise(bounds))
     return tuple(window for window in found if window is not None)
 
 
-def _estimate_window(adjustment: Adjustment, first: int, last: int) -> Window | None:
+def _adjust_window(adjustment: Adjustment, first: int, last: int) -> Window | None:
     options = replace(adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=40, covariance=False)
-    settings = {name: getattr(options, name) for name in options.__dataclass_fields__}
     try:
-        alone = adjust(adjustment.scene.window(first, last), **settings)
+        alone = adjust_with(adjustment.scene.window(first, last), options)
     except RsscError:
         return None
     covariance = shared_error_covariance(alone)

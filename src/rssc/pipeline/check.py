@@ -1,26 +1,29 @@
 """A quick look at footage: will it do, and what to record instead.
 
-Forty frames of the most informative stretch, at half size where they are large, tracked and solved roughly.
+Forty frames of the most informative stretch, at half size where they are large, tracked and adjusted roughly.
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.inference.estimate import restart, robust_adjust, spread_tracks
+from rssc.footage.footage import Footage, choose_stretches, read_footage
+from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
 from rssc.model.tracks import Tracks
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.stretch import CalibrateOptions, starts
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.starts import find_starts
 from rssc.pipeline.verdict import advice, uncertain_parameters
 from rssc.runtime.progress import Progress, Stages
 from rssc.solver.bundle import Adjustment
+from rssc.solver.options import AdjustOptions
+from rssc.tracking.track import track
 
 CHECK_FRAMES = 40
 _LARGE_WIDTH = 1000
@@ -56,9 +59,6 @@ def check(
         frames: First frame and one past the last; the most informative ones where not given.
         progress: Called with the name of the stage and the share of it that is done.
     """
-    from rssc.footage.footage import choose_stretches, read_footage
-    from rssc.tracking.track import track
-
     stage = Stages(progress)
     with stage("reading") as report:
         ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, progress=lambda a, b: report(a / b))
@@ -72,12 +72,12 @@ def check(
     try:
         with stage("tracking") as report:
             tracks = track(footage.images, progress=lambda a, b: report(a / b))
-        solved, turned = _rough_solve(tracks, footage, stage)
-        covariance = shared_error_covariance(solved)
+        adjusted, turned = _rough_adjust(tracks, footage, stage)
+        covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:
         return Check("degenerate", (str(error),))
-    motion = summarise_motion(solved.scene)
-    camera = _full_size(solved.scene.camera, scale)
+    motion = summarise_motion(adjusted.scene)
+    camera = _full_size(adjusted.scene.camera, scale)
     if covariance is None:
         return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
@@ -89,19 +89,20 @@ def check(
     return Check(status, (*lost, *weak), camera, covariance.sigma("readout_ratio"), motion)
 
 
-def _rough_solve(tracks: Tracks, footage: Any, stage: Stages) -> tuple[Adjustment, bool]:
+def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adjustment, bool]:
     """Some of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
     failure = None
-    for _, scene, fixed in starts(tracks, footage, None, CalibrateOptions(), stage):
+    for found in find_starts(tracks, footage, None, CalibrateOptions(), stage):
         try:
             with stage("solving"):
-                return robust_adjust(restart(scene, spread_tracks(tracks)), fixed=fixed), bool(fixed)
+                scene = restart(found.scene, spread_tracks(tracks))
+                return robust_adjust(scene, common=AdjustOptions(fixed=found.fixed)), bool(found.fixed)
         except NotCalibratableError as error:
             failure = failure or error
     raise failure or NotCalibratableError("nothing explains how the tracks move.")
 
 
-def _halved(footage: Any) -> Any:
+def _halved(footage: Footage) -> Footage:
     """Every second pixel of smoothed frames; the row fractions stay what they were."""
     height, width = footage.height // 2, footage.width // 2
     images = np.stack([cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in footage.images])

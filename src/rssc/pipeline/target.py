@@ -1,6 +1,6 @@
 """The whole flow with a calibration target: from a video of a board to a calibration in metres.
 
-read -> find the board -> place it (global shutter) -> estimate (rolling shutter, points held) -> check the board
+read -> find the board -> place it (global shutter) -> infer (rolling shutter, points held) -> check the board
 
 The same spline, solver and choices as without a target; only the points are known. Where they turn out not to be quite
 where the target has them, they are estimated, too, and the target gives scale and axes.
@@ -14,7 +14,7 @@ import numpy as np
 from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import Footage, read_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
-from rssc.inference.estimate import Estimate, estimate
+from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
 from rssc.kernels.spline import increments
 from rssc.model.calibration import Calibration, Statistics
@@ -24,10 +24,10 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target, read_target
 from rssc.model.tracks import Tracks
-from rssc.pipeline.result import cannot_tell
-from rssc.pipeline.stretch import CalibrateOptions
-from rssc.pipeline.verdict import judge_estimate
+from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
+from rssc.pipeline.verdict import judge_inference
 from rssc.runtime.progress import Progress, Stages
+from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
 from rssc.start.board import MIN_CORNERS, TargetStart, start_from_target
@@ -70,13 +70,12 @@ def calibrate_target(
         footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
     sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
     try:
-        return _solve_target(source, footage, board, lens, sensor, stage)
+        return _calibrate_board(source, footage, board, lens, sensor, stage)
     except NotCalibratableError as error:
-        size, interval = (footage.width, footage.height), footage.frame_interval_s
-        return cannot_tell(*size, interval, (str(error),), CalibrateOptions())
+        return degenerate_result(footage, str(error))
 
 
-def _solve_target(
+def _calibrate_board(
     source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
 ) -> Calibration:
     with stage("finding the board") as report:
@@ -91,22 +90,22 @@ def _solve_target(
         start = start_from_target(tracks, board.points, footage.width, footage.height, lens)
         scene, motion_prior = _start_scene(footage, tracks, board, start, sensor)
     with stage("estimating") as report:
-        final = estimate(
-            scene, lens=lens, report=lambda _, share: report(share), fixed=("points",), motion_prior=motion_prior
-        )
+        common = AdjustOptions(fixed=("points",), motion_prior=motion_prior)
+        final = infer(scene, lens=lens, common=common, report=report)
     with stage("checking the board"):
         check = check_board(final.adjustment)
         released = _released(final, check, motion_prior)
     return _calibration(source, board, footage, released or final, check, released is not None, stage.seconds)
 
 
-def _released(held: Estimate, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Estimate | None:
+def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Inference | None:
     """The estimate with free points, where these fit much better and are enough to tell the focal length."""
     if check.held_noise < _WORSE_NOISE * check.free_noise:
         return None
     board = held.adjustment.scene
     try:
-        free = estimate(board, rough=False, tried_lenses=held.lenses, motion_prior=motion_prior)
+        common = AdjustOptions(motion_prior=motion_prior)
+        free = infer(board, rough=False, tried_lenses=held.lenses, common=common)
     except NotCalibratableError:
         return None
     if not free.covariance.sigma("fx") < _LOST_FOCAL * free.adjustment.scene.camera.lens.fx:
@@ -151,7 +150,7 @@ def _calibration(
     source: Path | str,
     target: Target,
     footage: Footage,
-    final: Estimate,
+    final: Inference,
     check: BoardCheck,
     released: bool,
     seconds: dict[str, float],
@@ -159,13 +158,13 @@ def _calibration(
     adjustment = final.adjustment
     scene = adjustment.scene
     seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= MIN_CORNERS
-    status, reasons = judge_estimate(final, seen, board=True)
+    status, reasons = judge_inference(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
     notes = [
         f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; the world is its plane, in metres."
     ]
     if scene.camera.undistorted_from is not None:
-        notes.append("the lens is that of the undistorted images; the readout is that of the sensor's rows.")
+        notes.append(UNDISTORTED_NOTE)
     if released:
         notes.append(
             f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from where the "

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rssc.inference.combine import Combination
-from rssc.inference.estimate import Estimate
+from rssc.inference.infer import Inference
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.stretch import Solution
+from rssc.pipeline.several import Combined
+from rssc.pipeline.stretch import StretchResult
 from rssc.solver.noise import noise_level
 
 _READOUT_WEAK = 0.005
@@ -43,39 +44,40 @@ class Verdict:
     weak_direction: str
 
 
-def judge(
-    solutions: Sequence[Solution], camera: Camera, covariance: Covariance, together: Combination | None = None
-) -> Verdict:
+def judge(combined: Combined) -> Verdict:
     """Verdict on the camera that stretches of footage give together."""
+    camera, covariance, results = combined.camera, combined.covariance, combined.results
     lost, weak = uncertain_parameters(camera, covariance)
-    parts = [_suspicions(solution.estimate, solution.registered) for solution in solutions]
+    parts = [_suspicions(one.inference, one.registered) for one in results]
     weak += list(dict.fromkeys(reason for part in parts for reason in part))
-    consistency = (
-        float(together.consistency.min()) if together is not None else solutions[0].estimate.uncertainty.consistency
-    )
+    if combined.combination is not None:
+        what, consistency = "stretches", float(combined.combination.consistency.min())
+    else:
+        what, consistency = "windows of the clip", results[0].inference.uncertainty.consistency
     if consistency < _UNLIKELY:
-        what = "stretches" if together is not None else "windows of the clip"
         weak.append(
             f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
         )
-    motions = [summarise_motion(solution.stretch.scene) for solution in solutions]
+    motions = [summarise_motion(one.stretch.scene) for one in results]
     weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
-    notes = _shutter_notes(solutions, camera, covariance) + _misfit_notes(solutions)
+    notes = _shutter_notes(results, camera, covariance) + _misfit_notes(results)
     return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
 
 
-def judge_estimate(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
-    """Status and reasons of one estimate by itself.
+def judge_inference(
+    inference: Inference, registered: NDArray[np.bool_], board: bool = False
+) -> tuple[Status, tuple[str, ...]]:
+    """Status and reasons of one inference by itself.
 
     Args:
-        estimate: What was found.
+        inference: What was found.
         registered: (n,) which frames could be placed.
         board: Whether a calibration target was filmed, not a scene.
     """
-    camera = estimate.adjustment.scene.camera
-    lost, weak = uncertain_parameters(camera, estimate.covariance, board)
-    weak += _suspicions(estimate, registered, board)
+    camera = inference.adjustment.scene.camera
+    lost, weak = uncertain_parameters(camera, inference.covariance, board)
+    weak += _suspicions(inference, registered, board)
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
@@ -99,9 +101,9 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     return lost, weak
 
 
-def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False) -> list[str]:
-    """What speaks against an estimate whatever its error bars say."""
-    adjustment = estimate.adjustment
+def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool = False) -> list[str]:
+    """What speaks against an inference whatever its error bars say."""
+    adjustment = inference.adjustment
     camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
     found = []
     if abs(camera.shutter.readout_ratio) > 1.1:
@@ -163,19 +165,19 @@ def advice(motions: Sequence[MotionSummary]) -> list[str]:
     return found
 
 
-def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
+def _shutter_notes(results: Sequence[StretchResult], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
     ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
     if abs(ratio) < SIGMAS_95 * sigma:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
-    tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
+    tried = [{s.name: s.evidence for s in one.inference.shutters} for one in results]
     gaps = [t["rows"] - t["columns"] for t in tried if "rows" in t and "columns" in t]
     if gaps and abs(sum(gaps)) < 10:
         return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
     return ()
 
 
-def _misfit_notes(solutions: Sequence[Solution]) -> tuple[str, ...]:
-    parts = [solution.estimate.uncertainty.parts for solution in solutions]
+def _misfit_notes(results: Sequence[StretchResult]) -> tuple[str, ...]:
+    parts = [one.inference.uncertainty.parts for one in results]
     ratios = [
         part["shared"]["readout_ratio"] / max(part["noise"]["readout_ratio"], 1e-300)
         for part in parts

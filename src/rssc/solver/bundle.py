@@ -45,7 +45,6 @@ class Adjustment:
         return float(np.sqrt((self.residuals**2).sum(axis=1).mean()))
 
 
-@with_serial_blas
 def adjust(
     scene: Scene, method: str = "te", *, callback: Callable[[Iteration], None] | None = None, **options: Any
 ) -> Adjustment:
@@ -57,7 +56,14 @@ def adjust(
         callback: Called after every accepted step.
         **options: Fields of `AdjustOptions`.
     """
-    settings = AdjustOptions(method=method, **options)
+    return adjust_with(scene, AdjustOptions(method=method, **options), callback)
+
+
+@with_serial_blas
+def adjust_with(
+    scene: Scene, settings: AdjustOptions, callback: Callable[[Iteration], None] | None = None
+) -> Adjustment:
+    """`adjust` with its options as one value."""
     problem = build_problem(scene, settings)
     state = problem.start
     lengths = _whitened_lengths(problem, *compute_residuals(problem, state))

@@ -1,0 +1,83 @@
+"""Evidence for one model against another on the same observations: the Bayesian information criterion.
+
+    evidence = share cost / sigma^2 + parameters log(share observations)
+
+Residuals of one track are correlated (they share a reference patch), so that n of them count for fewer: for n * share,
+share = (1 - r) / (1 + r) with r their correlation from frame to frame, measured here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import Covariance
+from rssc.solver.bundle import Adjustment
+from rssc.solver.noise import noise_level
+
+_USUAL_SIGMAS = 4.0
+_MAX_CORRELATION = 0.9
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One shutter, lens model or knot spacing that was tried."""
+
+    name: str
+    evidence: float
+    """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
+    adjustment: Adjustment
+    penalty: float = 0.0
+    """What the criterion charges for its parameters."""
+    covariance: Covariance | None = None
+    """With shared errors, where it was asked for."""
+
+    @property
+    def readout(self) -> tuple[float, float]:
+        """Readout ratio and its standard deviation."""
+        noise = self.adjustment.covariance
+        # A few groups may agree by chance: never below the noise alone.
+        sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
+        return self.adjustment.scene.camera.shutter.readout_ratio, sigma
+
+
+def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
+    """Candidates by evidence, best first; sigma and share are those of the best fit."""
+    costs = np.array([adjustment.summary.cost for _, adjustment in tried])
+    best = tried[int(np.argmin(costs))][1]
+    share = independent_share(track_correlation(best))
+    count = 2 * len(best.residuals) * share
+    penalties: FloatArray = np.array([_parameter_count(adjustment) * np.log(count) for _, adjustment in tried])
+    scores: FloatArray = share * costs / noise_level(_whitened_lengths(best)) ** 2 + penalties
+    order = np.argsort(scores)
+    lowest = scores[order[0]]
+    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
+
+
+def track_correlation(adjustment: Adjustment) -> float:
+    """Correlation of a track's residuals between consecutive observations, between 0 and 0.9."""
+    tracks = adjustment.scene.tracks
+    residuals = adjustment.residuals / tracks.sigmas[:, None]
+    lengths = _whitened_lengths(adjustment)
+    usual = lengths < _USUAL_SIGMAS * noise_level(lengths)
+    joined = (np.diff(tracks.points) == 0) & usual[1:] & usual[:-1]
+    before, after = residuals[:-1][joined], residuals[1:][joined]
+    power = 0.5 * ((before**2).sum() + (after**2).sum())
+    return float(np.clip((before * after).sum() / max(power, 1e-300), 0.0, _MAX_CORRELATION))
+
+
+def independent_share(correlation: float) -> float:
+    """How many independent observations one correlated observation is worth."""
+    return (1 - correlation) / (1 + correlation)
+
+
+def _whitened_lengths(adjustment: Adjustment) -> FloatArray:
+    lengths: FloatArray = np.linalg.norm(adjustment.residuals, axis=1) / adjustment.scene.tracks.sigmas
+    return lengths
+
+
+def _parameter_count(adjustment: Adjustment) -> int:
+    trajectory = adjustment.scene.trajectory
+    poses = len(trajectory.control_poses) if trajectory is not None else 0
+    return len(adjustment.scene.camera.lens.parameter_names) + 6 * poses
