@@ -29,15 +29,20 @@ class Combination:
 def combine(values: Sequence[FloatArray], covariances: Sequence[Covariance]) -> Combination:
     """Combines estimates of the same parameters."""
     names = covariances[0].parameters
-    informations = [np.linalg.inv(covariance.matrix) for covariance in covariances]
-    common = np.linalg.inv(sum(informations))
-    mean = common @ sum(information @ value for information, value in zip(informations, values, strict=True))
-    sigmas = np.sqrt(np.diag(common))
+    informations = [_inverse(covariance.matrix) for covariance in covariances]
+    common = _inverse(np.sum(informations, axis=0))
+    weighted = [information @ value for information, value in zip(informations, values, strict=True)]
+    mean: FloatArray = common @ np.sum(weighted, axis=0)
+    sigmas: FloatArray = np.sqrt(np.diag(common))
     variances = np.array([np.diag(covariance.matrix) for covariance in covariances])
     excess, consistency = excess_scatter(np.array(values), variances)
     between = sigmas * excess
     matrix = 0.5 * (common + common.T) + np.diag(between**2)
     return Combination(mean, Covariance(names, matrix), between, consistency)
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
 def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -49,10 +54,10 @@ def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArra
     """
     freedom = len(values) - 1
     if freedom < 1:
-        return np.zeros(values.shape[1]), np.ones(values.shape[1])
+        return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
     weights = 1.0 / np.maximum(variances, 1e-300)
     mean = (weights * values).sum(axis=0) / weights.sum(axis=0)
-    scatter = (weights * (values - mean) ** 2).sum(axis=0)
+    scatter: FloatArray = (weights * (values - mean) ** 2).sum(axis=0)
     # The ratio of Birge: if everything had been underestimated alike.
     excess = np.where(scatter > chdtri(freedom, 1 - _SIGNIFICANT), scatter / freedom - 1.0, 0.0)
     return np.sqrt(excess), chdtrc(freedom, scatter)

@@ -50,7 +50,7 @@ def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     count = 2 * len(best.residuals) * share
     penalties: FloatArray = np.array([_parameter_count(adjustment) * np.log(count) for _, adjustment in tried])
     scores: FloatArray = share * costs / noise_level(_whitened_lengths(best)) ** 2 + penalties
-    order = np.argsort(scores)
+    order: list[int] = np.argsort(scores).tolist()
     lowest = scores[order[0]]
     return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.kernels.bundle.residuals import GLOBAL_COUNT
-from rssc.kernels.bundle.scores import spline_scores
+from rssc.kernels.bundle.scores import spline_scores  # pyright: ignore[reportUnknownVariableType]
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
-from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, with_serial_blas
+from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
 from rssc.solver.noise import influence_of
 from rssc.solver.options import LOSSES
@@ -81,15 +82,15 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
         return None
     tracks, scene = adjustment.scene.tracks, adjustment.scene
     moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / MOMENT_FRAMES).astype(np.int64)
-    inverse = np.linalg.inv(influence.information) / curvature_share(adjustment)
+    inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
     # Residuals are smaller than errors, because points and poses were fitted to them.
     estimated = 3 * tracks.point_count + 6 * (len(scene.trajectory.control_poses) if scene.trajectory else 0)
     share = 2 * len(tracks) / max(2 * len(tracks) - estimated, 1)
     by_observation = influence.scores.T @ influence.scores
     by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())
-    total = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
-    single = share * inverse @ by_observation @ inverse
+    total: FloatArray = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
+    single: FloatArray = share * inverse @ by_observation @ inverse
     # Groups are few, and their sums may cancel by chance where the estimate follows the noise: never below single
     # observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))

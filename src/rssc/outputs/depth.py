@@ -18,7 +18,7 @@ from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres, transform_points
 from rssc.model.scene import Scene
-from rssc.runtime.threads import with_serial_blas
+from rssc.runtime.blas import with_serial_blas
 
 _NODES = 60
 """Along the longer side of the image."""

@@ -105,7 +105,9 @@ def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adju
 def _halved(footage: Footage) -> Footage:
     """Every second pixel of smoothed frames; the row fractions stay what they were."""
     height, width = footage.height // 2, footage.width // 2
-    images = np.stack([cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in footage.images])
+    images = np.empty((len(footage), height, width), np.uint8)
+    for small, image in zip(images, footage.images, strict=True):
+        cv2.resize(image, (width, height), small, interpolation=cv2.INTER_AREA)
     return replace(footage, images=images)
 
 

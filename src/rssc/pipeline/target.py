@@ -16,7 +16,7 @@ from rssc.footage.footage import Footage, read_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
-from rssc.kernels.spline import increments
+from rssc.kernels.spline import increments  # pyright: ignore[reportUnknownVariableType]
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens

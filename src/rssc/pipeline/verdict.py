@@ -87,7 +87,8 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
     centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
-    lost, weak = [], []
+    lost: list[str] = []
+    weak: list[str] = []
     if not readout < _READOUT_LOST:
         lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
     elif readout > _READOUT_WEAK:
@@ -105,7 +106,7 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     """What speaks against an inference whatever its error bars say."""
     adjustment = inference.adjustment
     camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
-    found = []
+    found: list[str] = []
     if abs(camera.shutter.readout_ratio) > 1.1:
         found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
     if not adjustment.summary.converged:
@@ -149,7 +150,7 @@ def advice(motions: Sequence[MotionSummary]) -> list[str]:
     def best(name: str) -> float:
         return max(getattr(motion, name) for motion in motions)
 
-    found = []
+    found: list[str] = []
     if best("image_motion") < _LITTLE_MOTION:
         found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
     elif best("across_motion") < _LITTLE_MOTION / 4:
@@ -207,6 +208,6 @@ def weak_direction(camera: Camera, covariance: Covariance) -> str:
         )
     _, vectors = np.linalg.eigh(matrix)
     strongest = vectors[:, -1]
-    order = np.argsort(-np.abs(strongest))
+    order: list[int] = np.argsort(-np.abs(strongest)).tolist()
     together = [names[i] for i in order if abs(strongest[i]) > 0.4 * abs(strongest[order[0]])]
     return " against ".join(together[:2])

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache, wraps
+from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from numpy.typing import NDArray
 
 
 def thread_count() -> int:
@@ -25,7 +24,7 @@ def _pool(process_id: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_count(), thread_name_prefix=f"rssc-{process_id}")
 
 
-def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, int]]:
+def balanced_chunks(offsets: NDArray[np.int64], chunk_count: int) -> list[tuple[int, int]]:
     """Splits items into contiguous ranges of about equal work.
 
     Args:
@@ -33,10 +32,10 @@ def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, in
         chunk_count: How many ranges at the most.
     """
     item_count = len(offsets) - 1
-    targets = np.linspace(offsets[0], offsets[-1], chunk_count + 1)
-    bounds = np.searchsorted(offsets, targets, side="left")
+    targets = np.linspace(float(offsets[0]), float(offsets[-1]), chunk_count + 1)
+    bounds: list[int] = np.searchsorted(offsets, targets, side="left").tolist()
     bounds[0], bounds[-1] = 0, item_count
-    return [(a, b) for a, b in pairwise(bounds.tolist()) if a < b]
+    return [(a, b) for a, b in pairwise(bounds) if a < b]
 
 
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
@@ -59,22 +58,3 @@ def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, in
         wait(begun)
     for helper in begun:
         helper.result()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def with_serial_blas(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keeps BLAS on one thread inside a function.
-
-    Our matrices are small: on a busy machine the threads of BLAS wait for each other forty times longer than they work.
-    """
-
-    @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with _blas().limit(limits=1, user_api="blas"):
-            return function(*args, **kwargs)
-
-    return wrapper

@@ -13,7 +13,8 @@ from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.model.trajectory import Trajectory
-from rssc.runtime.threads import run_chunks, with_serial_blas
+from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.threads import run_chunks
 from rssc.solver.covariance import estimate_covariance
 from rssc.solver.levenberg_marquardt import Iteration, Summary, optimise
 from rssc.solver.methods import METHODS
