@@ -17,6 +17,7 @@ from rssc.model.calibration import Calibration
 from rssc.outputs.exporters import export_files
 from rssc.outputs.result_folder import write_results
 from rssc.pipeline.check import check
+from rssc.pipeline.options import SourceOptions
 from rssc.pipeline.result import degenerate_result
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
@@ -88,7 +89,7 @@ def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_p
 
 
 def test_a_quick_look_agrees(clip, folder):
-    found = check(folder, fps=30.0)
+    found = check(folder, SourceOptions(fps=30.0))
     assert found.status == "ok", found.reasons
     assert found.camera.shutter.readout_ratio == pytest.approx(clip.camera.shutter.readout_ratio, abs=0.05)
 
@@ -110,7 +111,7 @@ def test_a_camera_that_only_turns_is_calibrated_by_its_turning(clip, tmp_path):
     assert found.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
     path = found.stretches[0].scene.cam_from_world[:, :, 3]
     assert not path.any()
-    quick = check(tmp_path / "clip", fps=30.0)
+    quick = check(tmp_path / "clip", SourceOptions(fps=30.0))
     assert quick.status == "weak" and any("hardly changed its place" in reason for reason in quick.reasons)
 
 
@@ -188,7 +189,6 @@ def test_help_teaches():
 def test_frame_ranges():
     assert parse_frames("3:9") == (3, 9)
     assert parse_frames(":9") == (None, 9)
-    assert parse_frames(None) is None
     with pytest.raises(InputError, match="A:B"):
         parse_frames("x:1")
 

@@ -169,9 +169,8 @@ class _Work:
         if recording.target is None:
             raise InputError("these frames show no board that is known.")
         found = calibrate_target(
-            recording.source, recording.target, fps=recording.fps, frames=self._frames,
-            undistorted_from=recording.undistorted_from, progress=lambda _, share: self._progress(TARGET, share),
-        )  # fmt: skip
+            recording.source, recording.target, self._options, lambda _, share: self._progress(TARGET, share)
+        )
         return _from_calibration(found)
 
     def _trajectory_error(self, found: _Answer) -> tuple[float, str]:

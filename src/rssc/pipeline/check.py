@@ -17,10 +17,10 @@ from rssc.model.calibration import Status
 from rssc.model.camera import Camera
 from rssc.model.tracks import Tracks
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
 from rssc.pipeline.verdict import advice, uncertain_parameters
-from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
 from rssc.solver.options import AdjustOptions
 from rssc.tracking.track import track
@@ -44,34 +44,30 @@ class Check:
     motion: MotionSummary | None = None
 
 
-def check(
-    source: Path | str,
-    *,
-    fps: float | None = None,
-    frames: tuple[int | None, int | None] | None = None,
-    progress: Progress = lambda stage, share: None,
-) -> Check:
-    """Says within seconds whether a clip will do.
+def check(source: Path | str, options: SourceOptions | None = None, progress: Progress = silent) -> Check:
+    """Estimates within seconds whether a clip will do.
 
     Args:
         source: A video file or a folder of images.
-        fps: Frames per second of a folder without time stamps.
-        frames: First frame and one past the last; the most informative ones where not given.
+        options: How to read it; the most informative frames where none are given.
         progress: Called with the name of the stage and the share of it that is done.
     """
+    options = options or SourceOptions()
     stage = Stages(progress)
     with stage("reading") as report:
-        ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, progress=lambda a, b: report(a / b))
+        ranges, _ = choose_stretches(
+            source, fps=options.fps, frames=options.frames, most=1, progress=lambda done, total: report(done / total)
+        )
         begin, end = ranges[0]
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK_FRAMES // 2), min(end, middle + CHECK_FRAMES // 2))
-        footage = read_footage(source, fps=fps, frames=few)
+        footage = read_footage(source, fps=options.fps, frames=few)
     scale = 2 if footage.width > _LARGE_WIDTH else 1
     if scale > 1:
         footage = _halved(footage)
     try:
         with stage("tracking") as report:
-            tracks = track(footage.images, progress=lambda a, b: report(a / b))
+            tracks = track(footage.images, progress=lambda done, total: report(done / total))
         adjusted, turned = _rough_adjust(tracks, footage, stage)
         covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rssc.errors import InputError, NotCalibratableError
+from rssc.errors import NotCalibratableError
 from rssc.footage.footage import Footage, read_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.infer import Inference, infer
@@ -19,14 +19,15 @@ from rssc.io.lens_files import read_sensor_lens
 from rssc.kernels.spline import increments  # pyright: ignore[reportUnknownVariableType]
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.camera import Camera, Shutter
-from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target, read_target
 from rssc.model.tracks import Tracks
+from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.verdict import judge_inference
-from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
@@ -44,33 +45,27 @@ _LOST_FOCAL = 0.01
 def calibrate_target(
     source: Path | str,
     target: Target | str,
-    *,
-    fps: float | None = None,
-    frames: tuple[int | None, int | None] | None = None,
-    lens: str = "auto",
-    undistorted_from: str | None = None,
-    progress: Progress = lambda stage, share: None,
+    options: TargetOptions | None = None,
+    progress: Progress = silent,
 ) -> Calibration:
     """Calibrates the camera that filmed a calibration target.
 
     Args:
         source: A video file, or a folder of images.
         target: The board, or how `rssc.model.target.read_target` names it.
-        fps: Frames per second, for a folder of images without time stamps in their names.
-        frames: First frame and one past the last.
-        lens: Lens model, or "auto" to choose by evidence.
-        undistorted_from: FILE[:CAM], what the images were undistorted with.
+        options: How to read the source, and what is known of its lens.
         progress: Called with the name of the stage and the share of it that is done.
     """
-    if lens != "auto" and lens not in LENS_MODELS:
-        raise InputError(f"lens is {lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+    options = options or TargetOptions()
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(Path(source), fps=fps, frames=frames, progress=lambda done, all_: report(done / all_))
-    sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
+        footage = read_footage(
+            source, fps=options.fps, frames=options.frames, progress=lambda done, total: report(done / total)
+        )
+    sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     try:
-        return _calibrate_board(source, footage, board, lens, sensor, stage)
+        return _calibrate_board(source, footage, board, options.lens, sensor, stage)
     except NotCalibratableError as error:
         return degenerate_result(footage, str(error))
 
@@ -79,7 +74,7 @@ def _calibrate_board(
     source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
 ) -> Calibration:
     with stage("finding the board") as report:
-        tracks = detect_target(footage.images, board, lambda done, all_: report(done / all_))
+        tracks = detect_target(footage.images, board, lambda done, total: report(done / total))
         if tracks is None:
             raise NotCalibratableError(
                 f"no frame shows this {board.kind}; check its rows, columns and dictionary, and film it large, sharp "
