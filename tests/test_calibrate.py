@@ -179,6 +179,21 @@ def test_bad_input_is_one_clear_line(bad_inputs, tmp_path, source, options, code
         assert json.loads((tmp_path / "out" / "calibration.json").read_text())["status"] == "degenerate"
 
 
+def test_a_script_without_a_main_guard_calibrates_several_clips(bad_inputs, tmp_path):
+    """Neither clip can be calibrated, which the processes must report; they must not run the script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import rssc\n"
+        "print('begins')\n"
+        f"result = rssc.calibrate({[str(bad_inputs / name) for name in ('fog', 'plain')]!r}, fps=30.0)\n"
+        "print(result.status, result.reasons)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("begins") == 1
+    assert "degenerate" in done.stdout and "of fog: " in done.stdout and "of plain: " in done.stdout
+
+
 def test_help_teaches():
     done = command("calibrate", "--help")
     assert done.returncode == 0

@@ -1,11 +1,8 @@
 """Several stretches of one camera: calibrated side by side, brought to a common model, combined into one camera."""
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +19,8 @@ from rssc.model.covariance import Covariance
 from rssc.model.stretch import Stretch
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
+from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
-from rssc.runtime.threads import thread_count
 from rssc.solver.bundle import adjust_with
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
@@ -83,25 +80,23 @@ def calibrate_stretches(
     Raises:
         NotCalibratableError: None of them can be.
         InputError: They are not from one camera in one mode.
+        WorkerDiedError: A process was killed, for instance because memory ran out.
     """
     found: dict[int, StretchResult] = {}
     failures: list[str] = []
-    workers = min(len(chosen), thread_count())
-    # Not forked: threads of ours may be running.
-    with (
-        stage("calibrating stretches") as report,
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-    ):
-        futures = {pool.submit(_calibrate_alone, one, options, 1): i for i, one in enumerate(chosen)}
-        for done, future in enumerate(as_completed(futures)):
-            try:
-                found[futures[future]] = future.result()
-            except BrokenProcessPool as error:
-                raise InputError("memory ran out while solving stretches; choose fewer with --frames A:B.") from error
-            except NotCalibratableError as error:
-                one = chosen[futures[future]]
-                failures.append(f"frames {one.frames[0]}:{one.frames[1]} of {one.source.name}: {error}")
-            report((done + 1) / len(chosen))
+    workers, threads = share_cores(len(chosen))
+    with stage("calibrating stretches") as report:
+        try:
+            for i, outcome in run_tasks(partial(_calibrate_alone, options=options), chosen, workers, threads):
+                try:
+                    found[i] = outcome.result()
+                except NotCalibratableError as error:
+                    first, last = chosen[i].frames
+                    failures.append(f"frames {first}:{last} of {chosen[i].source.name}: {error}")
+                report((len(found) + len(failures)) / len(chosen))
+        except WorkerDiedError as error:
+            what = f"{len(chosen)} stretches were being calibrated"
+            raise WorkerDiedError(f"{error}, while {what}; choose fewer frames.") from error
     if not found:
         raise NotCalibratableError("; ".join(failures))
     results = [found[i] for i in sorted(found)]
@@ -109,8 +104,7 @@ def calibrate_stretches(
     return results, tuple(f"left out: {failure}" for failure in failures)
 
 
-def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions, threads: int) -> StretchResult:
-    os.environ["RSSC_THREADS"] = str(threads)
+def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions) -> StretchResult:
     return calibrate_stretch(chosen.read(options), chosen.source, options, Stages())
 
 

@@ -9,12 +9,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rssc.errors import InputError
+
+THREADS_VARIABLE = "RSSC_THREADS"
+"""Environment variable that limits the number of threads."""
+
 
 def thread_count() -> int:
     """The number of threads that kernels use: `RSSC_THREADS`, or the cores this process may run on."""
-    limit = os.environ.get("RSSC_THREADS")
+    limit = os.environ.get(THREADS_VARIABLE)
     if limit:
-        return max(1, int(limit))
+        try:
+            return max(1, int(limit))
+        except ValueError:
+            raise InputError(f"{THREADS_VARIABLE} is {limit!r}; expected a whole number of threads.") from None
     return min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
