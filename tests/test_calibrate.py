@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rssc
+import rssc.pipeline.check as quick
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
 from rssc.footage.footage import read_footage
@@ -92,6 +93,18 @@ def test_a_quick_look_agrees(clip, folder):
     found = check(folder, SourceOptions(fps=30.0))
     assert found.status == "ok", found.reasons
     assert found.camera.shutter.readout_ratio == pytest.approx(clip.camera.shutter.readout_ratio, abs=0.05)
+
+
+def test_a_quick_look_at_what_fits_no_distance_says_so(folder, monkeypatch):
+    """We built the scene, so what is wrong with it is no bad input."""
+
+    def refuse(scene, tracks):
+        raise InputError("point 3 lies behind a camera that sees it")
+
+    monkeypatch.setattr(quick, "restart", refuse)
+    found = check(folder, SourceOptions(fps=30.0, frames=(0, 12)))
+    assert found.status == "degenerate"
+    assert "walk sideways" in found.reasons[0]
 
 
 def test_methods_of_the_paper_run_as_they_are(folder):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri
 
 from rssc.model.arrays import FloatArray
@@ -27,22 +28,27 @@ class Combination:
 
 
 def combine(values: Sequence[FloatArray], covariances: Sequence[Covariance]) -> Combination:
-    """Combines estimates of the same parameters."""
+    """Combines estimates of the same parameters; one that no estimate knows keeps an infinite variance."""
     names = covariances[0].parameters
-    informations = [_inverse(covariance.matrix) for covariance in covariances]
-    common = _inverse(np.sum(informations, axis=0))
-    weighted = [information @ value for information, value in zip(informations, values, strict=True)]
-    mean: FloatArray = common @ np.sum(weighted, axis=0)
-    sigmas: FloatArray = np.sqrt(np.diag(common))
+    informations = [_inverse(one.matrix, np.isfinite(np.diag(one.matrix)), 0.0) for one in covariances]
+    information = np.sum(informations, axis=0)
+    known: NDArray[np.bool_] = np.diag(information) > 0
+    common = _inverse(information, known, np.inf)
+    weighted = np.sum([one @ value for one, value in zip(informations, values, strict=True)], axis=0)
+    mean = np.mean(values, axis=0)
+    mean[known] = common[np.ix_(known, known)] @ weighted[known]
     variances = np.array([np.diag(covariance.matrix) for covariance in covariances])
     excess, consistency = excess_scatter(np.array(values), variances)
-    between = sigmas * excess
+    between = np.where(known, np.sqrt(np.diag(common)), 0.0) * excess
     matrix = 0.5 * (common + common.T) + np.diag(between**2)
     return Combination(mean, Covariance(names, matrix), between, consistency)
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.inv(matrix), np.float64)
+def _inverse(matrix: FloatArray, known: NDArray[np.bool_], unknown: float) -> FloatArray:
+    """Inverse of the rows and columns that are known; the others have `unknown` on the diagonal."""
+    inverse = np.diag(np.where(known, 0.0, unknown))
+    inverse[np.ix_(known, known)] = np.linalg.inv(matrix[np.ix_(known, known)])
+    return inverse
 
 
 def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -56,7 +62,7 @@ def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArra
     if freedom < 1:
         return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
     weights = 1.0 / np.maximum(variances, 1e-300)
-    mean = (weights * values).sum(axis=0) / weights.sum(axis=0)
+    mean = (weights * values).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
     scatter: FloatArray = (weights * (values - mean) ** 2).sum(axis=0)
     # The ratio of Birge: if everything had been underestimated alike.
     excess = np.where(scatter > chdtri(freedom, 1 - _SIGNIFICANT), scatter / freedom - 1.0, 0.0)

@@ -15,6 +15,7 @@ from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.solver.bundle import Adjustment
 from rssc.solver.noise import noise_level
+from rssc.solver.problem import build_problem
 
 _USUAL_SIGMAS = 4.0
 _MAX_CORRELATION = 0.9
@@ -40,6 +41,11 @@ class Candidate:
         # A few groups may agree by chance: never below the noise alone.
         sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
         return self.adjustment.scene.camera.shutter.readout_ratio, sigma
+
+
+def put_first(candidates: Sequence[Candidate], name: str) -> tuple[Candidate, ...]:
+    """The candidates with the one of this name first, the others in their order."""
+    return tuple(sorted(candidates, key=lambda candidate: candidate.name != name))
 
 
 def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
@@ -78,6 +84,4 @@ def _whitened_lengths(adjustment: Adjustment) -> FloatArray:
 
 
 def _parameter_count(adjustment: Adjustment) -> int:
-    trajectory = adjustment.scene.trajectory
-    poses = len(trajectory.control_poses) if trajectory is not None else 0
-    return len(adjustment.scene.camera.lens.parameter_names) + 6 * poses
+    return build_problem(adjustment.scene, adjustment.options).estimated_count

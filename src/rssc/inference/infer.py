@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rssc.inference.choices import KNOT_SPACINGS, MAX_SIGMA_RATIO, try_knots, try_lenses, try_shutters
-from rssc.inference.evidence import Candidate, independent_share, track_correlation
+from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
 from rssc.model.arrays import FloatArray
@@ -144,6 +144,9 @@ def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertai
     coarse = [knot for knot in knots[1:] if knot.adjustment.options.knot_spacing > spacing]
     nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
     coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
+    model = chosen.adjustment.scene.camera.lens.model
+    # The spread of the lenses is that around the chosen one.
+    lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
     probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
     tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]

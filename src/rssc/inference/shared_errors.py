@@ -42,6 +42,8 @@ class Influence:
     """(k, k) of the weighted residuals, in units of 1 / sigma^2 with the sigmas of the tracks, priors included."""
     scores: FloatArray
     """(m, k)"""
+    estimated_count: int
+    """Of all parameters: globals, poses and points."""
 
 
 @with_serial_blas
@@ -72,7 +74,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         for name, index in zip(problem.parameter_names, problem.parameter_indices, strict=True)
         if problem.free_globals[index]
     )
-    return Influence(names, information, scores[:, free])
+    return Influence(names, information, scores[:, free], problem.estimated_count)
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
@@ -84,8 +86,7 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / MOMENT_FRAMES).astype(np.int64)
     inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
     # Residuals are smaller than errors, because points and poses were fitted to them.
-    estimated = 3 * tracks.point_count + 6 * (len(scene.trajectory.control_poses) if scene.trajectory else 0)
-    share = 2 * len(tracks) / max(2 * len(tracks) - estimated, 1)
+    share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
     by_observation = influence.scores.T @ influence.scores
     by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())

@@ -40,5 +40,17 @@ def _adjust_window(adjustment: Adjustment, first: int, last: int) -> Window | No
         alone = adjust_with(adjustment.scene.window(first, last), options)
     except RsscError:
         return None
+    if not alone.summary.converged or _stood_still(alone):
+        return None
     covariance = shared_error_covariance(alone)
     return None if covariance is None else Window(first, last, alone, covariance)
+
+
+def _stood_still(alone: Adjustment) -> bool:
+    """Whether a window never left the solution of the whole: then it gives no estimate of its own.
+
+    Fewer frames are always explained a little better by parameters of their own. If the cost did not fall, no trial
+    lowered it, or only steps damped until they are too short to count, both of which end as "converged".
+    """
+    summary = alone.summary
+    return summary.initial_cost - summary.cost <= alone.options.cost_tolerance * summary.initial_cost

@@ -19,6 +19,7 @@ from rssc.model.tracks import Tracks
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
+from rssc.pipeline.stretch import own_scene
 from rssc.pipeline.verdict import advice, uncertain_parameters
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
@@ -69,7 +70,8 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         with stage("tracking") as report:
             tracks = track(footage.images, progress=lambda done, total: report(done / total))
         adjusted, turned = _rough_adjust(tracks, footage, stage)
-        covariance = shared_error_covariance(adjusted)
+        with own_scene():
+            covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:
         return Check("degenerate", (str(error),))
     motion = summarise_motion(adjusted.scene)
@@ -90,7 +92,7 @@ def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adju
     failure = None
     for found in find_starts(tracks, footage, None, CalibrateOptions(), stage):
         try:
-            with stage("solving"):
+            with own_scene(), stage("solving"):
                 scene = restart(found.scene, spread_tracks(tracks))
                 return robust_adjust(scene, common=AdjustOptions(fixed=found.fixed)), bool(found.fixed)
         except NotCalibratableError as error:

@@ -10,13 +10,14 @@ import numpy as np
 from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.footage.footage import Footage, choose_stretches, read_footage
 from rssc.inference.combine import Combination, combine
-from rssc.inference.evidence import Candidate
+from rssc.inference.evidence import Candidate, put_first
 from rssc.inference.infer import infer
 from rssc.inference.lens_conversion import convert_lens
 from rssc.inference.uncertainty import parameter_values
 from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import Covariance
 from rssc.model.stretch import Stretch
+from rssc.model.trajectory import Trajectory
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
@@ -131,11 +132,12 @@ def combine_stretches(results: Sequence[StretchResult], options: CalibrateOption
         camera = one.inference.adjustment.scene.camera
         return Combined(camera, one.inference.covariance, one.frame_interval_s, (one,), (one.stretch,))
     with stage("combining"):
-        alike, notes = with_common_model(results, options)
+        found, notes = with_common_model(results, options)
+        interval_s = float(np.median([one.frame_interval_s for one in found]))
+        alike = tuple(_in_interval(one, interval_s) for one in found)
         camera, covariance, combination = common_camera(alike)
         stretches = tuple(_adjusted_to(one, camera) for one in alike)
-        interval = float(np.median([one.frame_interval_s for one in alike]))
-    return Combined(camera, covariance, interval, tuple(alike), stretches, combination, notes)
+    return Combined(camera, covariance, interval_s, alike, stretches, combination, notes)
 
 
 def with_common_model(
@@ -185,12 +187,51 @@ def _with_model(result: StretchResult, model: str, shutter: Shutter, options: Ca
         replace(scene, camera=camera), method=options.method, rough=False, tried_lenses=given.lenses,
         common=AdjustOptions(fixed=given.adjustment.options.fixed),
     )  # fmt: skip
-    again = replace(again, lenses=given.lenses, shutters=given.shutters)
+    lenses = put_first(given.lenses, model)
+    shutters = put_first(given.shutters, shutter.axis)
+    again = replace(again, lenses=lenses, shutters=shutters)
     return replace(result, inference=again, stretch=replace(result.stretch, scene=again.adjustment.scene))
 
 
+def _in_interval(result: StretchResult, interval_s: float) -> StretchResult:
+    """The same result with its times counted in another frame interval.
+
+    What clips of one camera share is the readout time. Where their frame rates differ a little, equal times are equal
+    ratios only if all are counted in the same interval.
+    """
+    factor = result.frame_interval_s / interval_s
+    if factor == 1:
+        return result
+    inference = result.inference
+    adjustment, uncertainty = inference.adjustment, inference.uncertainty
+    scene, options = adjustment.scene, adjustment.options
+    trajectory = scene.trajectory
+    if trajectory is not None:
+        trajectory = Trajectory(trajectory.control_poses, factor * trajectory.start, factor * trajectory.knot_spacing)
+    scene = replace(
+        scene, camera=scene.camera.with_readout_ratio(factor * scene.camera.shutter.readout_ratio),
+        frame_times=factor * scene.frame_times, trajectory=trajectory,
+    )  # fmt: skip
+    inference = replace(
+        inference,
+        adjustment=replace(
+            adjustment, scene=scene, covariance=_scaled_readout(adjustment.covariance, factor),
+            options=replace(options, knot_spacing=factor * options.knot_spacing),
+        ),
+        uncertainty=replace(uncertainty, covariance=_scaled_readout(uncertainty.covariance, factor)),
+    )  # fmt: skip
+    return replace(
+        result, inference=inference, stretch=replace(result.stretch, scene=scene), frame_interval_s=interval_s
+    )
+
+
+def _scaled_readout(covariance: Covariance, factor: float) -> Covariance:
+    scale = np.array([factor if name == "readout_ratio" else 1.0 for name in covariance.parameters])
+    return replace(covariance, matrix=covariance.matrix * np.outer(scale, scale))
+
+
 def common_camera(results: Sequence[StretchResult]) -> tuple[Camera, Covariance, Combination]:
-    """The camera that all stretches share."""
+    """The camera that all stretches share; their times must be counted in the same frame interval."""
     first = results[0].inference
     names = first.covariance.parameters
     values = [parameter_values(one.inference.adjustment.scene.camera, names) for one in results]
