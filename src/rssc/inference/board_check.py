@@ -13,8 +13,22 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.similarity import fit_similarity
 from rssc.model.tracks import Tracks
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.noise import noise_level
+
+
+@dataclass(frozen=True)
+class BoardConstants(Constants):
+    """Of the adjustment with free points, of which only the noise and the shape of the board are used."""
+
+    max_iterations: int = 20
+    """Chosen by hand: a bound on time."""
+    cost_tolerance: float = 1e-4
+    """Relative fall of the cost at which it ends. Chosen by hand, time against accuracy."""
+
+
+BOARD = BoardConstants()
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,8 @@ class BoardCheck:
 def check_board(adjustment: Adjustment) -> BoardCheck:
     """Adjusts once more with free points, from an adjustment with fixed ones."""
     options = replace(
-        adjustment.options, fixed=(), loss_scale=adjustment.loss_scale, max_iterations=20, cost_tolerance=1e-4,
+        adjustment.options, fixed=(), loss_scale=adjustment.loss_scale, max_iterations=BOARD.max_iterations,
+        cost_tolerance=BOARD.cost_tolerance,
         covariance=False,
     )  # fmt: skip
     free = adjust_with(adjustment.scene, options)

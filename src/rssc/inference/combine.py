@@ -9,8 +9,18 @@ from scipy.special import chdtrc, chdtri
 
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
 
-_SIGNIFICANT = 0.95
+
+@dataclass(frozen=True)
+class CombineConstants(Constants):
+    """Of the comparison of estimates."""
+
+    significance: float = 0.95
+    """Scatter counts beyond what chance exceeds in one case of twenty."""
+
+
+COMBINE = CombineConstants()
 
 
 @dataclass(frozen=True)
@@ -65,5 +75,5 @@ def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArra
     mean = (weights * values).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
     scatter: FloatArray = (weights * (values - mean) ** 2).sum(axis=0)
     # The ratio of Birge: if everything had been underestimated alike.
-    excess = np.where(scatter > chdtri(freedom, 1 - _SIGNIFICANT), scatter / freedom - 1.0, 0.0)
+    excess = np.where(scatter > chdtri(freedom, 1 - COMBINE.significance), scatter / freedom - 1.0, 0.0)
     return np.sqrt(excess), chdtrc(freedom, scatter)

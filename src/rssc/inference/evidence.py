@@ -13,12 +13,24 @@ import numpy as np
 
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment
 from rssc.solver.noise import noise_level
 from rssc.solver.problem import build_problem
 
-_USUAL_SIGMAS = 4.0
-_MAX_CORRELATION = 0.9
+
+@dataclass(frozen=True)
+class EvidenceConstants(Constants):
+    """Of the correlation along tracks."""
+
+    usual_sigmas: float = 4.0
+    """Residuals longer than so many times the noise do not count in the correlation. Chosen by hand, to leave
+    outliers out."""
+    max_correlation: float = 0.9
+    """Above it 19 observations count for one. A bound for clips with a gross misfit, chosen by hand."""
+
+
+EVIDENCE = EvidenceConstants()
 
 
 @dataclass(frozen=True)
@@ -66,11 +78,11 @@ def track_correlation(adjustment: Adjustment) -> float:
     tracks = adjustment.scene.tracks
     residuals = adjustment.residuals / tracks.sigmas[:, None]
     lengths = _whitened_lengths(adjustment)
-    usual = lengths < _USUAL_SIGMAS * noise_level(lengths)
+    usual = lengths < EVIDENCE.usual_sigmas * noise_level(lengths)
     joined = (np.diff(tracks.points) == 0) & usual[1:] & usual[:-1]
     before, after = residuals[:-1][joined], residuals[1:][joined]
     power = 0.5 * ((before**2).sum() + (after**2).sum())
-    return float(np.clip((before * after).sum() / max(power, 1e-300), 0.0, _MAX_CORRELATION))
+    return float(np.clip((before * after).sum() / max(power, 1e-300), 0.0, EVIDENCE.max_correlation))
 
 
 def independent_share(correlation: float) -> float:

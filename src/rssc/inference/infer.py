@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rssc.inference.choices import KNOT_SPACINGS, MAX_SIGMA_RATIO, try_knots, try_lenses, try_shutters
+from rssc.inference.choices import CHOICES, try_knots, try_lenses, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
@@ -26,6 +26,7 @@ from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
 
 _METHOD_ITERATIONS = 200
+"""Of a method of the paper, with the paper's stopping rules. Chosen by hand: a bound on time."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,14 @@ def infer(
         scene: With a trajectory to start from. Its points are triangulated again, unless they are fixed.
         lens: A lens model, or "auto" to choose one by evidence.
         method: "auto", or a method of the paper for the last adjustment, with the paper's options.
-        knot_spacings: To choose from, coarse to fine, in frames; `KNOT_SPACINGS` where not given.
+        knot_spacings: To choose from, coarse to fine, in frames; those of `CHOICES` where not given.
         rough: Begin with a share of the tracks; not needed where the scene is already close.
         tried_lenses: What an earlier inference from the same clip chose the lens from.
         common: What holds for every adjustment: what is fixed, and the motion prior.
         report: Called with the share of the work that is done.
     """
     common = common or AdjustOptions()
-    spacings = knot_spacings or KNOT_SPACINGS
+    spacings = knot_spacings or CHOICES.knot_spacings
     lenses: tuple[Candidate, ...] = ()
     shutters: tuple[Candidate, ...] = ()
     if rough:
@@ -139,7 +140,7 @@ def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertai
         for knot in knots[1:]
         if knot.adjustment.options.knot_spacing < spacing
         and knot.covariance is not None
-        and knot.readout[1] <= MAX_SIGMA_RATIO * chosen.readout[1]
+        and knot.readout[1] <= CHOICES.max_sigma_ratio * chosen.readout[1]
     ]
     coarse = [knot for knot in knots[1:] if knot.adjustment.options.knot_spacing > spacing]
     nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)

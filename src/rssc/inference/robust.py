@@ -1,6 +1,6 @@
 """One adjustment that outliers cannot bend: te with a Cauchy loss, weak priors on the lens, and tracks that fit."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,18 +9,44 @@ from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.noise import noise_level
 from rssc.solver.options import AdjustOptions, Prior
 from rssc.solver.triangulate import triangulate
 
-_OUTLIER_SIGMAS = 5.0
-_KEPT_SHARE = 0.7
-_MAX_TRIANGULATION_ERROR = 0.01  # of the image's larger side
-_ROUGH_TRACKS_PER_FRAME = 150
-_MIN_POINTS = 20
-_PRINCIPAL_POINT_SHARE = 0.05
-_DISTORTION_SIGMA = 0.3
+
+@dataclass(frozen=True)
+class RobustConstants(Constants):
+    """Of one robust adjustment."""
+
+    outlier_sigmas: float = 5.0
+    """Observations further off than so many times the noise are dropped; Gaussian noise is in 4 of a million cases."""
+    kept_share: float = 0.7
+    """Tracks of which fewer observations are good are dropped as a whole: they left their point. Chosen by hand."""
+    max_triangulation_error: float = 0.01
+    """Reprojection error up to which a triangulated track is used, as a share of the image's larger side. Wide, because
+    the start is wrong by several percent; outliers are decided later."""
+    min_points: int = 20
+    """Below so many points the footage is not calibratable. Chosen by hand: fewer could agree by chance."""
+    rough_tracks_per_frame: int = 150
+    """Tracks that the rough adjustment takes of a frame: chosen by hand, time against a rough lens."""
+    rough_frame_step: int = 5
+    """Every so many frames tracks are taken for the rough adjustment. Chosen by hand: tracks last longer."""
+    principal_point_share: float = 0.05
+    """Standard deviation of the prior on the principal point around the centre, as a share of the image's larger side.
+    Chosen by hand: weak against any clip that fixes it, and enough to keep one that does not from running away."""
+    distortion_sigma: float = 0.3
+    """Standard deviation of the prior on every distortion coefficient. Chosen by hand in the same way."""
+    max_iterations: int = 30
+    """Of both adjustments. Chosen by hand: a bound on time."""
+    first_tolerance: float = 1e-4
+    """Relative fall of the cost at which the first ends: enough to tell outliers."""
+    cost_tolerance: float = 1e-5
+    """The same of the second, which later adjustments start from."""
+
+
+ROBUST = RobustConstants()
 
 
 def robust_adjust(scene: Scene, knot_spacing: float = 1.0, common: AdjustOptions | None = None) -> Adjustment:
@@ -31,9 +57,10 @@ def robust_adjust(scene: Scene, knot_spacing: float = 1.0, common: AdjustOptions
         knot_spacing: In frames.
         common: What is fixed, and the motion prior.
     """
-    options = replace(robust_options(scene.camera, common), knot_spacing=knot_spacing, max_iterations=30)
-    first = adjust_with(scene, replace(options, cost_tolerance=1e-4))
-    return adjust_with(without_outliers(first), replace(options, cost_tolerance=1e-5))
+    options = replace(robust_options(scene.camera, common), knot_spacing=knot_spacing)
+    options = replace(options, max_iterations=ROBUST.max_iterations)
+    first = adjust_with(scene, replace(options, cost_tolerance=ROBUST.first_tolerance))
+    return adjust_with(without_outliers(first), replace(options, cost_tolerance=ROBUST.cost_tolerance))
 
 
 def robust_options(camera: Camera, common: AdjustOptions | None = None) -> AdjustOptions:
@@ -44,17 +71,17 @@ def robust_options(camera: Camera, common: AdjustOptions | None = None) -> Adjus
 
 def lens_priors(camera: Camera) -> tuple[Prior, ...]:
     """What every camera has: a principal point near the centre, and moderate distortion coefficients."""
-    spread = _PRINCIPAL_POINT_SHARE * max(camera.width, camera.height)
+    spread = ROBUST.principal_point_share * max(camera.width, camera.height)
     centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
     names = LENS_MODELS[camera.lens.model]
-    return centre + tuple(Prior({name: 1.0}, 0.0, _DISTORTION_SIGMA) for name in names)
+    return centre + tuple(Prior({name: 1.0}, 0.0, ROBUST.distortion_sigma) for name in names)
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:
     """Tracks triangulated under the scene's camera and trajectory; those that fit nowhere are dropped."""
     points, errors = triangulate(scene, tracks)
-    keep = errors < _MAX_TRIANGULATION_ERROR * max(scene.camera.width, scene.camera.height)
-    if keep.sum() < _MIN_POINTS:
+    keep = errors < ROBUST.max_triangulation_error * max(scene.camera.width, scene.camera.height)
+    if keep.sum() < ROBUST.min_points:
         raise NotCalibratableError(
             f"only {int(keep.sum())} of {len(keep)} tracks agree with any motion of the camera; "
             f"film a scene that stands still, with less blur."
@@ -66,9 +93,9 @@ def without_outliers(adjustment: Adjustment) -> Scene:
     """The adjusted scene without observations far off, and without tracks that have many of them."""
     scene, tracks = adjustment.scene, adjustment.scene.tracks
     lengths = np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas
-    good = lengths < _OUTLIER_SIGMAS * noise_level(lengths)
+    good = lengths < ROBUST.outlier_sigmas * noise_level(lengths)
     counts = np.bincount(tracks.points[good], minlength=tracks.point_count)
-    keep = (counts >= 3) & (counts >= _KEPT_SHARE * tracks.lengths)
+    keep = (counts >= 3) & (counts >= ROBUST.kept_share * tracks.lengths)
     kept = tracks.select(good & keep[tracks.points]).select_points(keep)
     return replace(scene, tracks=kept, points=scene.points[keep])
 
@@ -77,7 +104,7 @@ def spread_tracks(tracks: Tracks) -> Tracks:
     """The longest tracks of every few frames: a share that still covers the whole clip."""
     chosen = np.zeros(tracks.point_count, dtype=bool)
     lengths = tracks.lengths
-    for frame in range(2, tracks.frame_count, 5):
+    for frame in range(ROBUST.rough_frame_step // 2, tracks.frame_count, ROBUST.rough_frame_step):
         alive = tracks.points[tracks.frames == frame]
-        chosen[alive[np.argsort(-lengths[alive], kind="stable")][:_ROUGH_TRACKS_PER_FRAME]] = True
+        chosen[alive[np.argsort(-lengths[alive], kind="stable")][: ROBUST.rough_tracks_per_frame]] = True
     return tracks.select_points(chosen)

@@ -18,6 +18,7 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
 from rssc.solver.noise import influence_of
@@ -25,12 +26,21 @@ from rssc.solver.options import LOSSES
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import PoseSolver, Reducer, SingularError, global_information
 
-MOMENT_FRAMES = 3.0
-"""Length of a moment in frames: longer than what a spline's misfit is correlated over."""
-PLACE_SHARE = 1 / 12
-"""Side of a place, where tracks begin, as a share of the image's larger side."""
-PLACE_FRAMES = 10.0
-"""Tracks of one place begin within so many frames."""
+
+@dataclass(frozen=True)
+class SharedErrorConstants(Constants):
+    """What counts as one moment and as one place."""
+
+    moment_frames: float = 3.0
+    """Length of a moment in frames: longer than what a spline's misfit is correlated over, which is about a knot."""
+    place_share: float = 1 / 12
+    """Side of a place, where tracks begin, as a share of the image's larger side. Chosen by hand: larger than the
+    blocks of a compressed video, and small enough for many places in an image."""
+    place_frames: float = 10.0
+    """Tracks of one place begin within so many frames. Chosen by hand."""
+
+
+SHARED_ERRORS = SharedErrorConstants()
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     if influence is None:
         return None
     tracks, scene = adjustment.scene.tracks, adjustment.scene
-    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / MOMENT_FRAMES).astype(np.int64)
+    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
     inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
     # Residuals are smaller than errors, because points and poses were fitted to them.
     share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
@@ -102,8 +112,10 @@ def _places(scene: Scene) -> IntArray:
     """(p,) group of each track: where in the image and when it begins."""
     tracks = scene.tracks
     first = tracks.offsets[:-1]
-    side = PLACE_SHARE * max(scene.camera.width, scene.camera.height)
-    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // PLACE_FRAMES]).astype(np.int64)
+    side = SHARED_ERRORS.place_share * max(scene.camera.width, scene.camera.height)
+    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // SHARED_ERRORS.place_frames]).astype(
+        np.int64
+    )
     return np.unique(cells, axis=0, return_inverse=True)[1].ravel()
 
 

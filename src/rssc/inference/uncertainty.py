@@ -22,13 +22,25 @@ from rssc.inference.windows import Window, adjust_windows
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment
 
-_SIGMAS = 2.0
-_REST = 0.75
-"""With it errors have the spread that the error bars say: 1.25 times that of the other parts."""
-# A cubic spline errs by the fourth power of its spacing, and what is estimated through it by up to the eighth.
-_ORDER = 6
+
+@dataclass(frozen=True)
+class UncertaintyConstants(Constants):
+    """Of the parts of the uncertainty."""
+
+    shift_sigmas: float = 2.0
+    """Shifts of a finer spline count beyond so many standard deviations of what its own noise explains."""
+    rest: float = 0.75
+    """What the other parts miss, as a share of their sum: fitted to the errors on rendered clips with exact truth
+    (`python -m benchmarks coverage`), so that error bars are 1.25 times those of the other parts."""
+    order: int = 6
+    """Power of the knot spacing by which errors fall: a cubic spline errs by the fourth, and what is estimated through
+    it by up to the eighth."""
+
+
+UNCERTAINTY = UncertaintyConstants()
 
 
 @dataclass(frozen=True)
@@ -82,12 +94,12 @@ def assess_uncertainty(
     # Groups are few, and a few groups may agree by chance: never below the noise alone.
     low = np.sqrt(np.maximum(np.diag(noise.matrix) / np.maximum(np.diag(total), 1e-300), 1.0))
     total = total * np.outer(low, low)
-    parts["rest"] = dict(zip(names, (_REST * np.sqrt(np.diag(total))).tolist(), strict=True))
+    parts["rest"] = dict(zip(names, (UNCERTAINTY.rest * np.sqrt(np.diag(total))).tolist(), strict=True))
     return Uncertainty(_with_rest(Covariance(names, total)), parts, windows, consistency)
 
 
 def _with_rest(covariance: Covariance) -> Covariance:
-    return replace(covariance, matrix=(1 + _REST**2) * covariance.matrix)
+    return replace(covariance, matrix=(1 + UNCERTAINTY.rest**2) * covariance.matrix)
 
 
 def _beyond_finer(
@@ -98,7 +110,7 @@ def _beyond_finer(
     for camera, covariance in finer:
         shift = parameter_values(camera, names) - values
         expected = np.abs(_diagonal(covariance, names) ** 2 - sigmas**2)
-        out = np.maximum(out, np.sqrt(np.maximum(shift**2 - _SIGMAS**2 * expected, 0.0)))
+        out = np.maximum(out, np.sqrt(np.maximum(shift**2 - UNCERTAINTY.shift_sigmas**2 * expected, 0.0)))
     return out
 
 
@@ -107,7 +119,7 @@ def _left_of_coarser(coarser: tuple[float, Camera] | None, values: FloatArray, n
     if coarser is None:
         return np.zeros(len(names))
     ratio, camera = coarser
-    left = 1.0 / (ratio**_ORDER - 1.0)
+    left = 1.0 / (ratio**UNCERTAINTY.order - 1.0)
     return left * np.abs(parameter_values(camera, names) - values)
 
 

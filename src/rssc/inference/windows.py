@@ -6,11 +6,23 @@ from itertools import pairwise
 from rssc.errors import RsscError
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 
-WINDOW_FRAMES = 24
-"""Least length of a window."""
-MAX_WINDOWS = 5
+
+@dataclass(frozen=True)
+class WindowConstants(Constants):
+    """Of the windows that a clip is split into."""
+
+    min_frames: int = 24
+    """Least length of a window. Chosen by hand: shorter ones hardly fix the lens by themselves."""
+    max_windows: int = 5
+    """Chosen by hand, time against a better estimate of their scatter."""
+    max_iterations: int = 40
+    """Of the adjustment of a window, which starts close. Chosen by hand: a bound on time."""
+
+
+WINDOWS = WindowConstants()
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class Window:
 def adjust_windows(adjustment: Adjustment) -> tuple[Window, ...]:
     """Splits the frames of a te adjustment and adjusts each part by itself; none where there are too few."""
     frame_count = adjustment.scene.tracks.frame_count
-    count = min(frame_count // WINDOW_FRAMES, MAX_WINDOWS)
+    count = min(frame_count // WINDOWS.min_frames, WINDOWS.max_windows)
     if count < 2:
         return ()
     bounds = [round(i * frame_count / count) for i in range(count + 1)]
@@ -35,7 +47,9 @@ def adjust_windows(adjustment: Adjustment) -> tuple[Window, ...]:
 
 
 def _adjust_window(adjustment: Adjustment, first: int, last: int) -> Window | None:
-    options = replace(adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=40, covariance=False)
+    options = replace(
+        adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=WINDOWS.max_iterations, covariance=False
+    )
     try:
         alone = adjust_with(adjustment.scene.window(first, last), options)
     except RsscError:

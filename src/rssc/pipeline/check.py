@@ -21,15 +21,27 @@ from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
 from rssc.pipeline.stretch import own_scene
 from rssc.pipeline.verdict import advice, uncertain_parameters
+from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
 from rssc.solver.options import AdjustOptions
 from rssc.tracking.track import track
 
-CHECK_FRAMES = 40
-_LARGE_WIDTH = 1000
-_ROUGH = 3.0
-"""The final solve knows about so many times more than a rough one of forty frames."""
+
+@dataclass(frozen=True)
+class CheckConstants(Constants):
+    """Of a quick look."""
+
+    frames: int = 40
+    """How many it takes. Chosen by hand, seconds of work against a rough estimate."""
+    large_width: int = 1000
+    """Pixels from which on frames are halved: a quarter of the work. Chosen by hand."""
+    rough: float = 3.0
+    """How much smaller the error bars of a whole calibration are than the rough ones. Chosen by hand; it has all
+    tracks, refined."""
+
+
+CHECK = CheckConstants()
 
 
 @dataclass(frozen=True)
@@ -61,9 +73,9 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         )
         begin, end = ranges[0]
         middle = (begin + end) // 2
-        few = (max(begin, middle - CHECK_FRAMES // 2), min(end, middle + CHECK_FRAMES // 2))
+        few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
         footage = read_footage(source, fps=options.fps, frames=few)
-    scale = 2 if footage.width > _LARGE_WIDTH else 1
+    scale = 2 if footage.width > CHECK.large_width else 1
     if scale > 1:
         footage = _halved(footage)
     try:
@@ -79,7 +91,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
     if covariance is None:
         return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
-    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / _ROUGH**2)
+    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
     lost, weak = uncertain_parameters(camera, expected)
     if lost or weak or turned:
         weak += advice([motion])

@@ -7,8 +7,27 @@ import numpy as np
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.model.scene import Scene
+from rssc.runtime.constants import Constants
 
 _STEPS_PER_FRAME = 4
+"""At which the trajectory is sampled; the spline has at most two knots a frame."""
+
+
+@dataclass(frozen=True)
+class PlaneConstants(Constants):
+    """Of the dominant plane."""
+
+    near: float = 3.0
+    """Points within so many median distances are searched for the plane. Chosen by hand, to leave the horizon out."""
+    inlier_percentile: float = 80.0
+    """Of the near points, which the plane is fitted to: chosen by hand, a ground with things standing on it."""
+    rounds: int = 5
+    """Of fitting and choosing the points anew. Chosen by hand."""
+    spread_percentile: float = 90.0
+    """Of the distances to the plane: a tenth of the points off it is enough. Chosen by hand."""
+
+
+PLANE = PlaneConstants()
 
 
 @dataclass(frozen=True)
@@ -28,7 +47,7 @@ class MotionSummary:
     steadiness: float
     """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
     depth_spread: float
-    """How far the tenth of the points lies that is farthest off one plane, as a share of its distance."""
+    """90th percentile of the distance to the dominant plane, as a share of the distance to the camera."""
     axis: str = "rows"
     """What the sensor reads one after the other: rows or columns."""
 
@@ -81,13 +100,13 @@ def _parallax(scene: Scene) -> float:
 def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
     """The plane is that of most of the near points: of outdoor footage often the ground, which is not the scene."""
     distance = np.linalg.norm(points - centre, axis=1)
-    near = points[distance < 3 * np.median(distance)]
+    near = points[distance < PLANE.near * np.median(distance)]
     kept = near
     normal = np.zeros(3)
-    for _ in range(5):
+    for _ in range(PLANE.rounds):
         offset = kept.mean(axis=0)
         normal = np.linalg.svd(kept - offset, full_matrices=False)[2][2]
         away = np.abs((near - offset) @ normal)
-        kept = near[away <= max(np.percentile(away, 80), 1e-12)]
+        kept = near[away <= max(np.percentile(away, PLANE.inlier_percentile), 1e-12)]
     away = np.abs((points - kept.mean(axis=0)) @ normal)
-    return float(np.percentile(away / np.maximum(distance, 1e-300), 90))
+    return float(np.percentile(away / np.maximum(distance, 1e-300), PLANE.spread_percentile))

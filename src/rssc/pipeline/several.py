@@ -20,11 +20,27 @@ from rssc.model.stretch import Stretch
 from rssc.model.trajectory import Trajectory
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
+from rssc.runtime.constants import Constants
 from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
 from rssc.solver.bundle import adjust_with
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
+
+
+@dataclass(frozen=True)
+class SeveralConstants(Constants):
+    """Of several stretches of one camera."""
+
+    interval_ratio: float = 1.02
+    """Largest over smallest frame interval of clips in one mode: 30 and 29.97 are one, 30 and 25 are not."""
+    max_iterations: int = 20
+    """Of the adjustment of poses and points to the common camera, which is close. Chosen by hand."""
+    cost_tolerance: float = 1e-6
+    """Relative fall of the cost at which it ends, as that of the last inference."""
+
+
+SEVERAL = SeveralConstants()
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,7 @@ def _check_same_camera(results: Sequence[StretchResult]) -> None:
         listed = " and ".join(f"{width} x {height}" for width, height in sorted(sizes))
         raise InputError(f"the sources have frames of {listed} pixels; expected one camera in one mode.")
     intervals = [one.frame_interval_s for one in results]
-    if max(intervals) > 1.02 * min(intervals):
+    if max(intervals) > SEVERAL.interval_ratio * min(intervals):
         rates = " and ".join(f"{1 / t:.2f}" for t in sorted({round(t, 5) for t in intervals}))
         raise InputError(f"the sources have {rates} frames per second; expected one camera in one mode.")
 
@@ -248,7 +264,7 @@ def _adjusted_to(result: StretchResult, camera: Camera) -> Stretch:
     given = adjustment.options
     options = AdjustOptions(
         method=given.method, fixed=(*given.fixed, *camera.lens.parameter_names, "readout_ratio"), loss="cauchy",
-        loss_scale=adjustment.loss_scale, knot_spacing=given.knot_spacing, max_iterations=20, cost_tolerance=1e-6,
-        covariance=False,
+        loss_scale=adjustment.loss_scale, knot_spacing=given.knot_spacing, max_iterations=SEVERAL.max_iterations,
+        cost_tolerance=SEVERAL.cost_tolerance, covariance=False,
     )  # fmt: skip
     return replace(result.stretch, scene=adjust_with(replace(adjustment.scene, camera=camera), options).scene)

@@ -19,14 +19,24 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.starts import find_starts
+from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
 from rssc.tracking.prediction import predict_observations, surface_slopes
 from rssc.tracking.refinement import reference_observations, refine
 from rssc.tracking.track import track
 
-_TRACK_FRAMES = 100
-"""Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third power."""
+
+@dataclass(frozen=True)
+class StretchConstants(Constants):
+    """Of one stretch."""
+
+    track_frames: int = 100
+    """Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third
+    power."""
+
+
+STRETCH = StretchConstants()
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
     """
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        tracks = track(footage.images, progress=lambda done, total: report(done / total)).cut(_TRACK_FRAMES)
+        tracks = track(footage.images, progress=lambda done, total: report(done / total)).cut(STRETCH.track_frames)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
     for found in find_starts(tracks, footage, sensor, options, stage):

@@ -6,7 +6,7 @@ The same spline, solver and choices as without a target; only the points are kno
 where the target has them, they are estimated, too, and the target gives scale and axes.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from rssc.model.tracks import Tracks
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.verdict import judge_inference
+from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import readout_interval
@@ -34,12 +35,29 @@ from rssc.solver.spline_fit import fit_trajectory
 from rssc.start.board import MIN_CORNERS, TargetStart, start_from_target
 from rssc.tracking.board_corners import detect_target
 
-_LOOSE = 30.0
-"""Changes of velocity that frames without a board may have, over those seen."""
-_WORSE_NOISE = 1.5
-_POOR_NOISE = 0.5  # pixels
-_WRONG_BOARD = 0.02  # of a tag or square
-_LOST_FOCAL = 0.01
+
+@dataclass(frozen=True)
+class TargetConstants(Constants):
+    """Of the calibration with a board."""
+
+    loose: float = 30.0
+    """Changes of velocity that frames without a board may have, over those seen: too weak to matter where it is
+    seen. Chosen by hand."""
+    gap_frames: float = 1.5
+    """Frames between two that show the board from which on the motion between them is held: one is missing."""
+    worse_noise: float = 1.5
+    """Noise with points held over that with points free from which on the board is not as described. Chosen by
+    hand."""
+    poor_noise_px: float = 0.5
+    """Noise from which on corners count as poor; chosen by hand."""
+    wrong_board: float = 0.02
+    """Shift of the corners, over the side of a tag or square, from which on the description is doubted. Chosen by
+    hand."""
+    lost_focal: float = 0.01
+    """Relative sigma of the focal length above which free points know too little to be used, as for a weak verdict."""
+
+
+TARGET = TargetConstants()
 
 
 def calibrate_target(
@@ -95,7 +113,7 @@ def _calibrate_board(
 
 def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Inference | None:
     """The estimate with free points, where these fit much better and are enough to tell the focal length."""
-    if check.held_noise < _WORSE_NOISE * check.free_noise:
+    if check.held_noise < TARGET.worse_noise * check.free_noise:
         return None
     board = held.adjustment.scene
     try:
@@ -103,7 +121,7 @@ def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, flo
         free = infer(board, rough=False, tried_lenses=held.lenses, common=common)
     except NotCalibratableError:
         return None
-    if not free.covariance.sigma("fx") < _LOST_FOCAL * free.adjustment.scene.camera.lens.fx:
+    if not free.covariance.sigma("fx") < TARGET.lost_focal * free.adjustment.scene.camera.lens.fx:
         return None
     return replace(free, adjustment=replace(free.adjustment, scene=lay_on_board(free.adjustment.scene, board)))
 
@@ -133,11 +151,13 @@ def _start_scene(
     trajectory = fit_trajectory(times[start.frames], start.cam_from_world, begin, end, 1.0)
     scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
     seen = np.unique(tracks.frames)
-    if np.diff(times[seen]).max() < 1.5:
+    if np.diff(times[seen]).max() < TARGET.gap_frames:
         return scene, None
     # Between frames that show the board nothing else holds the spline; where they do, this is too weak to matter.
     changes = np.diff(increments(trajectory.control_poses)[0], axis=0)
-    rotation, translation = (float(_LOOSE * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:]))
+    rotation, translation = (
+        float(TARGET.loose * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:])
+    )
     return scene, (max(rotation, 1e-6), max(translation, 1e-9))
 
 
@@ -191,11 +211,11 @@ def _calibration(
 def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:
     """Reasons to doubt the board's description or pictures."""
     side = target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0]
-    worse = check.held_noise > _WORSE_NOISE * check.free_noise
-    if worse and (check.shift > _WRONG_BOARD * side or not released):
+    worse = check.held_noise > TARGET.worse_noise * check.free_noise
+    if worse and (check.shift > TARGET.wrong_board * side or not released):
         return (f"the board is not as described: left free, its corners move by {1e3 * check.shift:.1f} mm"
                 f"{_guess(target, check)}; measure it again, and keep it flat",)  # fmt: skip
-    if check.held_noise > _POOR_NOISE:
+    if check.held_noise > TARGET.poor_noise_px:
         return (f"corners scatter by {check.held_noise:.2f} pixels: film the board sharp and evenly lit",)
     return ()
 

@@ -13,25 +13,58 @@ from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
+from rssc.runtime.constants import Constants
 from rssc.solver.noise import noise_level
 
-_READOUT_WEAK = 0.005
-_READOUT_LOST = 0.2
-_FOCAL_WEAK = 0.01
-_FOCAL_LOST = 0.1
-_CENTRE_WEAK = 0.02  # of the image's width
-_MIN_OBSERVATIONS_PER_FRAME = 60
-_UNLIKELY = 1e-3
-# What counts as hardly any, for the advice; see `MotionSummary`.
-_LITTLE_MOTION = 0.002
-_LITTLE_PARALLAX_DEG = 1.0
-_NO_PARALLAX_DEG = 0.5
-_FLAT = 0.02
-_FORWARD = 0.9
-_STEADY = 0.95
-# Residuals this many times the tracks' own uncertainty: the images do not follow any rolling-shutter camera.
-_POOR_FIT = 6.0
-_COHERENT = 5.0
+
+@dataclass(frozen=True)
+class VerdictConstants(Constants):
+    """Limits between ok, weak and degenerate, and of what the advice calls little motion (see `MotionSummary`)."""
+
+    readout_weak: float = 0.005
+    """Sigma of the readout ratio above which a result is weak: a percent of the frame interval at 95 %."""
+    readout_lost: float = 0.2
+    """Sigma above which the readout is not known at all: the 95 % interval covers most readouts that cameras have."""
+    focal_weak: float = 0.01
+    """Relative sigma of the focal length above which a result is weak: 2 % at 95 %."""
+    focal_lost: float = 0.1
+    """Relative sigma above which the focal length is not known at all: a guess from the kind of camera is as good."""
+    centre_weak: float = 0.02
+    """Sigma of the principal point, over the image's width, above which a result is weak: 4 % at 95 %."""
+    max_readout_ratio: float = 1.1
+    """A sensor is read once a frame; the rest is for its error bar. Chosen by hand."""
+    min_registered: float = 0.8
+    """Share of the frames that the start must place. Chosen by hand."""
+    min_observations_per_frame: int = 60
+    """Below it there is too little texture. Chosen by hand."""
+    unlikely: float = 1e-3
+    """Probability of a disagreement by chance below which it is reported: one false alarm in a thousand."""
+    little_motion: float = 0.002
+    """Image motion from frame to frame, over the width, that counts as hardly any: 1.3 pixels of 640. Chosen
+    by hand."""
+    little_across: float = 0.0005
+    """The same across the readout lines alone, a quarter of it. Chosen by hand."""
+    little_parallax_deg: float = 1.0
+    """Parallax below which more is advised, as of the start. Chosen by hand."""
+    no_parallax_deg: float = 0.5
+    """Parallax below which small error bars are not trusted either. Chosen by hand."""
+    flat: float = 0.02
+    """Depth spread that counts as one plane: 6 cm in three metres. Chosen by hand."""
+    forward: float = 0.9
+    """Share of the path along the line of sight that counts as forward only. Chosen by hand."""
+    steady: float = 0.95
+    """Steadiness that counts as constant speed. Chosen by hand."""
+    poor_fit: float = 6.0
+    """Residuals over the tracks' own uncertainty: above it no rolling-shutter camera explains the images. Chosen by hand."""
+    coherent: float = 5.0
+    """Shared errors over noise from which on a note says that points of one moment err together. Chosen by hand."""
+    same_evidence: float = 10.0
+    """Difference of evidence between rows and columns below which the direction is a guess: odds of 150 to 1."""
+    confused: float = 0.4
+    """Share of the largest component from which on a parameter belongs to the weak direction. Chosen by hand."""
+
+
+VERDICT = VerdictConstants()
 
 
 @dataclass(frozen=True)
@@ -54,7 +87,7 @@ def judge(combined: Combined) -> Verdict:
         what, consistency = "stretches", float(combined.combination.consistency.min())
     else:
         what, consistency = "windows of the clip", results[0].inference.uncertainty.consistency
-    if consistency < _UNLIKELY:
+    if consistency < VERDICT.unlikely:
         weak.append(
             f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
         )
@@ -89,15 +122,15 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
     lost: list[str] = []
     weak: list[str] = []
-    if not readout < _READOUT_LOST:
+    if not readout < VERDICT.readout_lost:
         lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
-    elif readout > _READOUT_WEAK:
+    elif readout > VERDICT.readout_weak:
         weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
-    if not focal < _FOCAL_LOST:
+    if not focal < VERDICT.focal_lost:
         lost.append(f"the focal length cannot be told from this clip: {remedy}")
-    elif focal > _FOCAL_WEAK:
+    elif focal > VERDICT.focal_weak:
         weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
-    if centre > _CENTRE_WEAK:
+    if centre > VERDICT.centre_weak:
         weak.append(f"the principal point is only known to +-{SIGMAS_95 * centre * camera.width:.0f} px: {remedy}")
     return lost, weak
 
@@ -107,21 +140,21 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     adjustment = inference.adjustment
     camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
     found: list[str] = []
-    if abs(camera.shutter.readout_ratio) > 1.1:
+    if abs(camera.shutter.readout_ratio) > VERDICT.max_readout_ratio:
         found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
     if not adjustment.summary.converged:
         found.append(f"the solver stopped early: {adjustment.summary.reason}")
-    if registered.mean() < 0.8:
+    if registered.mean() < VERDICT.min_registered:
         found.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
     if board:
         return found
-    if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
+    if len(tracks) / tracks.frame_count < VERDICT.min_observations_per_frame:
         found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
     residuals = adjustment.residuals
     # The rectified residuals of ce are not one for every observation.
     sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
     misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
-    if misfit > _POOR_FIT:
+    if misfit > VERDICT.poor_fit:
         found.append(
             f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "
             "the scene move?"
@@ -131,9 +164,12 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
     """What is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
-    if all(motion.image_motion < _LITTLE_MOTION or motion.parallax_deg < _NO_PARALLAX_DEG for motion in motions):
+    if all(
+        motion.image_motion < VERDICT.little_motion or motion.parallax_deg < VERDICT.no_parallax_deg
+        for motion in motions
+    ):
         return advice(motions)
-    if all(motion.steadiness > _STEADY or motion.depth_spread < _FLAT for motion in motions):
+    if all(motion.steadiness > VERDICT.steady or motion.depth_spread < VERDICT.flat for motion in motions):
         return advice(motions)
     return []
 
@@ -151,17 +187,17 @@ def advice(motions: Sequence[MotionSummary]) -> list[str]:
         return max(getattr(motion, name) for motion in motions)
 
     found: list[str] = []
-    if best("image_motion") < _LITTLE_MOTION:
+    if best("image_motion") < VERDICT.little_motion:
         found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
-    elif best("across_motion") < _LITTLE_MOTION / 4:
+    elif best("across_motion") < VERDICT.little_across:
         found.append(_ALONG[motions[0].axis])
-    if best("parallax_deg") < _LITTLE_PARALLAX_DEG:
+    if best("parallax_deg") < VERDICT.little_parallax_deg:
         found.append("the camera turned but hardly changed its place: walk sideways past things at several distances")
-    elif best("depth_spread") < _FLAT:
+    elif best("depth_spread") < VERDICT.flat:
         found.append("all points lie in one plane: film a scene with things at several distances")
-    elif min(motion.forward for motion in motions) > _FORWARD:
+    elif min(motion.forward for motion in motions) > VERDICT.forward:
         found.append("the camera moved only forward or backward: walk sideways, too")
-    if min(motion.steadiness for motion in motions) > _STEADY:
+    if min(motion.steadiness for motion in motions) > VERDICT.steady:
         found.append("the camera turned at constant speed: change speed and direction")
     return found
 
@@ -172,7 +208,7 @@ def _shutter_notes(results: Sequence[StretchResult], camera: Camera, covariance:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
     tried = [{s.name: s.evidence for s in one.inference.shutters} for one in results]
     gaps = [t["rows"] - t["columns"] for t in tried if "rows" in t and "columns" in t]
-    if gaps and abs(sum(gaps)) < 10:
+    if gaps and abs(sum(gaps)) < VERDICT.same_evidence:
         return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
     return ()
 
@@ -184,7 +220,7 @@ def _misfit_notes(results: Sequence[StretchResult]) -> tuple[str, ...]:
         for part in parts
         if "shared" in part
     ]
-    if not ratios or max(ratios) < _COHERENT:
+    if not ratios or max(ratios) < VERDICT.coherent:
         return ()
     return (
         f"error bars are {max(ratios):.0f} times wider than noise alone makes them, because points of one moment err "
@@ -209,5 +245,5 @@ def weak_direction(camera: Camera, covariance: Covariance) -> str:
     _, vectors = np.linalg.eigh(matrix)
     strongest = vectors[:, -1]
     order: list[int] = np.argsort(-np.abs(strongest)).tolist()
-    together = [names[i] for i in order if abs(strongest[i]) > 0.4 * abs(strongest[order[0]])]
+    together = [names[i] for i in order if abs(strongest[i]) > VERDICT.confused * abs(strongest[order[0]])]
     return " against ".join(together[:2])
