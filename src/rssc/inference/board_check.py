@@ -1,8 +1,8 @@
-"""Boards that are not quite what they are said to be: bent, printed at another scale, with another spacing.
+"""Detects boards that differ from their description: bent, printed at another scale, with another spacing.
 
-Points that are held in the wrong places leave residuals that free points do not have. Then the points are estimated,
-too, as if the board were any scene (Strobl and Hirzinger 2011), and only the best similarity between them and the
-board as described is kept: it gives the scale and the axes.
+Points fixed in the wrong places leave residuals that free points do not have. In that case the points are estimated,
+too, as in any scene (Strobl and Hirzinger 2011), and the board only provides scale and axes, by the best similarity
+between its points and the estimated ones.
 """
 
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ from rssc.solver.noise import noise_level
 
 @dataclass(frozen=True)
 class BoardConstants(Constants):
-    """Of the adjustment with free points, of which only the noise and the shape of the board are used."""
+    """Adjustment with free points, of which only the noise and the shape of the board are used."""
 
     max_iterations: int = 20
-    """Chosen by hand: a bound on time."""
+    """Iterations. Chosen by hand: a bound on time."""
     cost_tolerance: float = 1e-4
-    """Relative fall of the cost at which it ends. Chosen by hand, time against accuracy."""
+    """Relative decrease of the cost at which it stops. Chosen by hand: time against accuracy."""
 
 
 BOARD = BoardConstants()
@@ -33,20 +33,20 @@ BOARD = BoardConstants()
 
 @dataclass(frozen=True)
 class BoardCheck:
-    """A board against itself with its points set free."""
+    """Comparison of adjustments with the points of the board fixed and free."""
 
     held_noise: float
-    """Standard deviation of the residuals with the points held, in pixels."""
+    """Standard deviation of the residuals with fixed points, in pixels."""
     free_noise: float
-    """With the points free."""
+    """The same with free points."""
     points: FloatArray
-    """(n, 3) where the free points lie, in the board's own axes and units."""
+    """(n, 3) the free points, in the board's axes and units."""
     shift: float
-    """Root mean square distance from where they should be, in metres."""
+    """Root mean square distance to the described points, in metres."""
 
 
 def check_board(adjustment: Adjustment) -> BoardCheck:
-    """Adjusts once more with free points, from an adjustment with fixed ones."""
+    """Compares an adjustment with fixed points with one with free points."""
     options = replace(
         adjustment.options, fixed=(), loss_scale=adjustment.loss_scale, max_iterations=BOARD.max_iterations,
         cost_tolerance=BOARD.cost_tolerance,
@@ -59,11 +59,11 @@ def check_board(adjustment: Adjustment) -> BoardCheck:
 
 
 def lay_on_board(scene: Scene, board: Scene) -> Scene:
-    """A scene in the axes and units of one whose points lie where the board has them.
+    """Transforms a scene with free points into the axes and units of the board.
 
     Args:
-        scene: With free points; its observations are a part of the board's.
-        board: With the points held.
+        scene: With free points; its observations are a subset of the board's.
+        board: The scene with fixed points.
     """
     similarity = fit_similarity(scene.points, board.points[_same_points(scene.tracks, board.tracks)])
     trajectory = scene.trajectory
@@ -76,7 +76,7 @@ def lay_on_board(scene: Scene, board: Scene) -> Scene:
 
 
 def _same_points(tracks: Tracks, others: Tracks) -> IntArray:
-    """(point_count,) points of the others that have the same observations."""
+    """(point_count,) index of the point in `others` that has the same observations."""
     ours, theirs = (np.column_stack((one.frames, one.pixels)) for one in (tracks, others))
     firsts = ours[tracks.offsets[:-1]]
     _, index, inverse = np.unique(np.vstack((theirs, firsts)), axis=0, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Choices by evidence: which lines the shutter reads one after the other, which lens model, how fine a spline."""
+"""Choices by evidence: readout axis of the shutter, lens model, knot spacing of the spline."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,42 +24,42 @@ _TWO_A_FRAME = 0.5
 
 @dataclass(frozen=True)
 class ChoiceConstants(Constants):
-    """Of the choices of shutter, lens and knots."""
+    """Choice of shutter, lens and knots."""
 
     knot_spacings: tuple[float, ...] = (1.0, 0.66, 0.5)
-    """To choose from, coarse to fine, in frames. 1 is the paper's; hand-held motion at 20 to 30 frames per
-    second needs 0.66 (the readout of real clips is biased at 1); finer than 0.5 the readout slides."""
+    """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and biases the readout of hand-held clips at
+    20 to 30 frames per second, 0.66 does not; at 0.5 the readout of some clips drifts."""
     max_sigma_ratio: float = 3.0
-    """Splines whose readout is less certain than the most certain one's by more than this are neither chosen nor an
-    argument: they leave whole intervals to no row. Chosen by hand."""
+    """Splines whose readout sigma exceeds the smallest by more than this factor are ignored: they have knot intervals
+    without observations. Chosen by hand."""
     disagreement: float = 3.0
-    """A finer spline is preferred if its readout differs by so many standard deviations, more than chance."""
+    """Standard deviations by which the readout of a finer spline must differ for it to be preferred."""
     charge_share: float = 0.5
-    """It must explain at least this share of what evidence charges for its parameters. Chosen by hand: at 1 evidence
-    alone would decide, at 0 a spline that follows the noise could win."""
+    """Share of its penalty that a finer spline must gain in likelihood to be preferred. Chosen by hand: with 1 evidence
+    alone would decide, with 0 a spline that fits the noise could win."""
     shutter_frames: int = 120
-    """The shutter is chosen on so many frames at the most; more only cost time. Chosen by hand."""
+    """Most frames that shutters are compared on. Chosen by hand: more frames only cost time."""
     shutter_iterations: int = 20
-    """Of the adjustment with each shutter: the wrong ones need not converge to lose. Chosen by hand."""
+    """Iterations with each shutter; wrong ones need not converge. Chosen by hand: a bound on time."""
     shutter_tolerance: float = 1e-4
-    """Relative fall of the cost at which it ends. Chosen by hand, time against accuracy."""
+    """Relative decrease of the cost at which this adjustment stops. Chosen by hand: time against accuracy."""
     min_seen: float = 0.98
-    """Share of the observations that a lens model must see to be tried: the rest may be wild points."""
+    """Share of the observations that a lens model must be able to project; the rest may be outliers. Chosen by hand."""
     lens_iterations: int = 30
-    """Of the adjustment with each lens model. Chosen by hand: a bound on time."""
+    """Iterations with each lens model. Chosen by hand: a bound on time."""
     lens_tolerance: float = 1e-5
-    """Relative fall of the cost at which it ends. Chosen by hand; nested models differ by less than shutters."""
+    """Relative decrease of the cost at which this adjustment stops. Chosen by hand; nested models differ by little."""
     knot_iterations: int = 60
-    """Of the adjustment with each spline, one of which is the result. Chosen by hand: a bound on time."""
+    """Iterations with each knot spacing. Chosen by hand: a bound on time."""
     knot_tolerance: float = 1e-6
-    """Relative fall of the cost at which it ends. Chosen by hand; what is left is far below the noise."""
+    """Relative decrease of the cost at which this adjustment stops; one of them is the result. Chosen by hand."""
 
 
 CHOICES = ChoiceConstants()
 
 
 def try_shutters(current: Adjustment, common: AdjustOptions) -> tuple[Candidate, ...]:
-    """The shutter that was assumed, the other axis, and none at all, on at most `shutter_frames` frames."""
+    """Adjustments with the assumed readout axis, the other axis, and a global shutter, ranked by evidence."""
     scene, assumed = current.scene, current.scene.camera.shutter
     other = "columns" if assumed.axis == "rows" else "rows"
     candidates: list[tuple[str, Shutter, tuple[str, ...]]] = [
@@ -83,13 +83,13 @@ def try_shutters(current: Adjustment, common: AdjustOptions) -> tuple[Candidate,
 
 
 def try_lenses(current: Adjustment, lens: str, common: AdjustOptions) -> tuple[Candidate, ...]:
-    """The lens model that is given, or with "auto" every one that can follow the clip."""
+    """Adjustments with the given lens model, or with "auto" every usable one, ranked by evidence."""
     camera = current.scene.camera
     models = tuple(LENS_MODELS) if lens == "auto" else (lens,)
     lenses = {model: convert_lens(camera.lens, model, camera.width, camera.height) for model in models}
     scene, seeing = _seen_by_all(current.scene, lenses)
     if not seeing:
-        raise NotCalibratableError("this lens model cannot see what the clip shows; try --lens fisheye or auto.")
+        raise NotCalibratableError("this lens model cannot project what the clip shows; choose fisheye or auto.")
     tried: list[tuple[str, Adjustment]] = []
     for model in seeing:
         start = replace(scene, camera=scene.camera.with_lens(lenses[model]))
@@ -102,10 +102,10 @@ def try_lenses(current: Adjustment, lens: str, common: AdjustOptions) -> tuple[C
 
 
 def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str]]:
-    """The models that can follow the clip, and the points that all of them see.
+    """The scene with the points that all usable models can project, and those models.
 
-    A pinhole cannot follow a strong fisheye at all and is not tried; a few wild points, which only a fisheye can see
-    behind it, are no argument against the others.
+    A pinhole cannot project the wide angles of a fisheye and is then not usable; a few outliers beyond its field of
+    view do not rule it out.
     """
     visible = {
         model: sees(replace(scene, camera=scene.camera.with_lens(lens)), scene.points, scene.tracks)
@@ -118,7 +118,7 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
 
 
 def try_knots(full: Adjustment, spacings: Iterable[float], common: AdjustOptions) -> tuple[Candidate, ...]:
-    """Splines from coarse to fine, the chosen one first."""
+    """Adjustments with knot spacings from coarse to fine, the chosen one first."""
     scene = full.scene
     tried: list[tuple[str, Adjustment]] = []
     for spacing in spacings:
@@ -136,11 +136,12 @@ def try_knots(full: Adjustment, spacings: Iterable[float], common: AdjustOptions
 
 
 def _may_sweep(adjustment: Adjustment) -> bool:
-    """Whether the camera may sweep along with the rows in every frame and swing back while none is read.
+    """Whether the spline can sweep along with the rows in every frame and swing back between readouts.
 
-    A row's time is taken from where the point was measured. In a sweep that carries the image down by a share a of the
-    rows as they are read, an error e of the measured row is an error (1 - a) e of the residual: sweeping hides noise,
-    and lens and readout bend to allow it. It takes two controls a frame, and a whole interval that no row sees.
+    A row's time follows from where the point was measured. If a sweep carries the image down by a share a of the rows
+    while they are read, an error e of the measured row becomes a residual of only (1 - a) e: sweeping hides noise, and
+    lens and readout are biased to allow it. It needs two control poses per frame and a knot interval in which no row is
+    read.
     """
     spacing, readout = adjustment.options.knot_spacing, adjustment.scene.camera.shutter.readout_ratio
     return spacing <= _TWO_A_FRAME and 1 - abs(readout) > spacing
@@ -149,10 +150,10 @@ def _may_sweep(adjustment: Adjustment) -> bool:
 def _chosen_first(ranked: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The chosen spline first, then the others by evidence.
 
-    A spline so fine that rows leave whole intervals unseen explains a little more and knows much less: it is never
-    chosen. A spline that is too coarse may fit well and still bend the readout: a finer one that knows nearly as much
-    and disagrees by more than chance is preferred, if it explains at least half of what it is charged. One that
-    explains less follows the noise, and the readout slides with it, its error bar notwithstanding.
+    A spline with knot intervals in which no row is read fits slightly better with a much larger sigma: it is never
+    chosen. A spline that is too coarse may fit well and still bias the readout: a finer one of similar sigma whose
+    readout differs significantly is preferred, if its gain in likelihood is at least half of its penalty. With a
+    smaller gain it fits the noise, and its readout drifts by more than its sigma.
     """
     limit = CHOICES.max_sigma_ratio * min(candidate.readout[1] for candidate in ranked)
     certain = [candidate for candidate in ranked if candidate.readout[1] <= limit] or ranked[:1]

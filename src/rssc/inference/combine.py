@@ -1,4 +1,4 @@
-"""Several estimates of one camera become one: each counts by its information, and they must agree."""
+"""Combines several estimates of one camera, weighted by their information, and tests whether they agree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from rssc.runtime.constants import Constants
 
 @dataclass(frozen=True)
 class CombineConstants(Constants):
-    """Of the comparison of estimates."""
+    """Comparison of estimates."""
 
     significance: float = 0.95
-    """Scatter counts beyond what chance exceeds in one case of twenty."""
+    """Level above which scatter counts as more than chance: one false alarm in twenty."""
 
 
 COMBINE = CombineConstants()
@@ -30,9 +30,9 @@ class Combination:
     values: FloatArray
     """(k,)"""
     covariance: Covariance
-    """With what the estimates disagree in beyond their own uncertainty."""
+    """Includes the disagreement of the estimates beyond their own uncertainty."""
     between: FloatArray
-    """(k,) standard deviation of that disagreement in the mean."""
+    """(k,) standard deviation that the disagreement adds."""
     consistency: FloatArray
     """(k,) probability that the estimates differ at least this much by chance."""
 
@@ -74,6 +74,6 @@ def excess_scatter(values: FloatArray, variances: FloatArray) -> tuple[FloatArra
     weights = 1.0 / np.maximum(variances, 1e-300)
     mean = (weights * values).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
     scatter: FloatArray = (weights * (values - mean) ** 2).sum(axis=0)
-    # The ratio of Birge: if everything had been underestimated alike.
+    # The ratio of Birge, as if all variances were underestimated by the same factor.
     excess = np.where(scatter > chdtri(freedom, 1 - COMBINE.significance), scatter / freedom - 1.0, 0.0)
     return np.sqrt(excess), chdtrc(freedom, scatter)

@@ -2,8 +2,8 @@
 
     evidence = share cost / sigma^2 + parameters log(share observations)
 
-Residuals of one track are correlated (they share a reference patch), so that n of them count for fewer: for n * share,
-share = (1 - r) / (1 + r) with r their correlation from frame to frame, measured here.
+Residuals of one track are correlated, because they share a reference patch. n of them carry the information of
+n * share independent ones, share = (1 - r) / (1 + r), where r is their correlation from frame to frame, measured here.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,12 @@ from rssc.solver.problem import build_problem
 
 @dataclass(frozen=True)
 class EvidenceConstants(Constants):
-    """Of the correlation along tracks."""
+    """Measurement of the correlation along tracks."""
 
     usual_sigmas: float = 4.0
-    """Residuals longer than so many times the noise do not count in the correlation. Chosen by hand, to leave
-    outliers out."""
+    """Residuals above this multiple of the noise are left out as outliers. Chosen by hand."""
     max_correlation: float = 0.9
-    """Above it 19 observations count for one. A bound for clips with a gross misfit, chosen by hand."""
+    """Upper limit, at which 19 observations count as one; for clips with a gross misfit. Chosen by hand."""
 
 
 EVIDENCE = EvidenceConstants()
@@ -44,13 +43,13 @@ class Candidate:
     penalty: float = 0.0
     """What the criterion charges for its parameters."""
     covariance: Covariance | None = None
-    """With shared errors, where it was asked for."""
+    """Covariance with shared errors, where computed."""
 
     @property
     def readout(self) -> tuple[float, float]:
         """Readout ratio and its standard deviation."""
         noise = self.adjustment.covariance
-        # A few groups may agree by chance: never below the noise alone.
+        # With few groups the estimate with shared errors may come out below the noise by chance.
         sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
         return self.adjustment.scene.camera.shutter.readout_ratio, sigma
 

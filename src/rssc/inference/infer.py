@@ -1,11 +1,13 @@
-"""`infer`: the best estimate of camera, trajectory and points that the tracks of one stretch give, and how sure it is.
+"""`infer`: camera, trajectory and points from the tracks of one stretch, with models chosen by evidence and error bars.
 
-rough      te on a share of the tracks, one knot a frame, from the global-shutter start
-shutter    rows or columns read one after the other, or all at once, on the same tracks
-lens       every lens model in question, on the same tracks
-all        all tracks, triangulated again under the rolling-shutter model; outliers are decided here
-knots      splines from coarse to fine: the one with the best evidence among those that leave the readout certain
-assess     one calibrated standard deviation for every parameter
+The steps:
+
+    rough      te on a subset of the tracks, one knot per frame, from the global-shutter start
+    shutter    readout by rows, by columns or global, on the same tracks
+    lens       every lens model in question, on the same tracks
+    all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
+    knots      knot spacings from coarse to fine: the best evidence among those with a small sigma of the readout
+    assess     one calibrated standard deviation per parameter
 """
 
 from collections.abc import Sequence
@@ -26,21 +28,21 @@ from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
 
 _METHOD_ITERATIONS = 200
-"""Of a method of the paper, with the paper's stopping rules. Chosen by hand: a bound on time."""
+"""Iterations of a method of the paper, which has the paper's stopping rules; a bound on time."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """The chosen adjustment, how sure it is, and what it was chosen from."""
+    """The chosen adjustment, its uncertainty, and the candidates that it was chosen from."""
 
     adjustment: Adjustment
     uncertainty: Uncertainty
     lenses: tuple[Candidate, ...]
     knots: tuple[Candidate, ...]
     correlation: float
-    """Of a track's residuals from frame to frame."""
+    """Correlation of a track's residuals from frame to frame."""
     shutters: tuple[Candidate, ...] = ()
-    """"rows", "columns" and "global", on a share of the tracks."""
+    """"rows", "columns" and "global", on a subset of the tracks."""
 
     @property
     def covariance(self) -> Covariance:
@@ -65,9 +67,9 @@ def infer(
         lens: A lens model, or "auto" to choose one by evidence.
         method: "auto", or a method of the paper for the last adjustment, with the paper's options.
         knot_spacings: To choose from, coarse to fine, in frames; those of `CHOICES` where not given.
-        rough: Begin with a share of the tracks; not needed where the scene is already close.
-        tried_lenses: What an earlier inference from the same clip chose the lens from.
-        common: What holds for every adjustment: what is fixed, and the motion prior.
+        rough: Begin with a subset of the tracks; not needed where the scene is already close.
+        tried_lenses: Candidates of an earlier inference from the same clip.
+        common: Options of every adjustment: fixed parameters, motion prior.
         report: Called with the share of the work that is done.
     """
     common = common or AdjustOptions()
@@ -94,7 +96,7 @@ def infer(
 def _choose_shutter_and_lens(
     scene: Scene, lens: str, common: AdjustOptions, report: Report
 ) -> tuple[Scene, tuple[Candidate, ...], tuple[Candidate, ...]]:
-    """The scene with the chosen camera and its trajectory, and the shutters and lenses that were tried."""
+    """The scene with the chosen camera and its trajectory; the candidate shutters; the candidate lenses."""
     report(0.0)
     few = scene.tracks if "points" in common.fixed else spread_tracks(scene.tracks)
     current = robust_adjust(_begin(scene, few, common), common=common)
@@ -102,7 +104,7 @@ def _choose_shutter_and_lens(
     shutters = try_shutters(current, common)
     better = next(shutter for shutter in shutters if shutter.name != "global")
     if better.name != current.scene.camera.shutter.axis:
-        # Points and outliers were found under the wrong shutter.
+        # Points and outliers came from the wrong shutter.
         whole = better.adjustment.scene.tracks.frame_count == scene.tracks.frame_count
         scene = _with_camera_and_path(scene, better.adjustment.scene if whole else current.scene)
         scene = replace(scene, camera=better.adjustment.scene.camera)
@@ -113,7 +115,7 @@ def _choose_shutter_and_lens(
 
 
 def _begin(scene: Scene, tracks: Tracks, common: AdjustOptions) -> Scene:
-    """Where an adjustment begins: with points as they are where they are known, triangulated where they are not."""
+    """The scene with triangulated points, or as it is where points are fixed."""
     return scene if "points" in common.fixed else restart(scene, tracks)
 
 
@@ -125,7 +127,7 @@ def _with_camera_and_path(scene: Scene, adjusted: Scene) -> Scene:
 
 
 def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
-    """The noise, widened by the correlation along tracks: all that is known of a single adjustment."""
+    """Noise widened by the correlation along tracks: all that a single adjustment offers."""
     covariance = adjustment.covariance
     widened = replace(covariance, matrix=covariance.matrix / independent_share(correlation))
     return Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
@@ -134,7 +136,7 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
 def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertainty:
     chosen = knots[0]
     spacing = chosen.adjustment.options.knot_spacing
-    # Ignore finer splines with over three times the sigma.
+    # Ignore finer splines with a much larger sigma.
     finer = [
         (knot.adjustment.scene.camera, knot.covariance)
         for knot in knots[1:]
@@ -146,7 +148,7 @@ def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertai
     nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
     coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
     model = chosen.adjustment.scene.camera.lens.model
-    # The spread of the lenses is that around the chosen one.
+    # `assess_uncertainty` takes the spread around the first one.
     lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
     probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)

@@ -1,4 +1,4 @@
-"""The lens of another model that sees the same image: for trying models from one reconstruction."""
+"""Converts a lens to another model, so that several models can start from one reconstruction."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from rssc.runtime.constants import Constants
 
 @dataclass(frozen=True)
 class ConversionConstants(Constants):
-    """Of the fit of one lens to another."""
+    """Fit of one lens to another."""
 
     grid: int = 15
     """Rows and columns of the pixels whose rays are compared. Chosen by hand: lenses are smooth."""
     min_cosine: float = 0.26
     """Of the angle to the axis: a perspective lens cannot see what a fisheye sees beyond about 75 degrees."""
     loss_scale_px: float = 2.0
-    """Where the loss bends: pixels that the model cannot follow do not spoil the others. Chosen by hand."""
+    """Scale of the robust loss, for pixels that the model cannot project. Chosen by hand."""
 
 
 CONVERSION = ConversionConstants()

@@ -1,4 +1,4 @@
-"""One adjustment that outliers cannot bend: te with a Cauchy loss, weak priors on the lens, and tracks that fit."""
+"""Robust adjustment: te with a Cauchy loss and weak priors on the lens, after triangulation and outlier removal."""
 
 from dataclasses import dataclass, replace
 
@@ -18,39 +18,39 @@ from rssc.solver.triangulate import triangulate
 
 @dataclass(frozen=True)
 class RobustConstants(Constants):
-    """Of one robust adjustment."""
+    """Robust adjustment."""
 
     outlier_sigmas: float = 5.0
-    """Observations further off than so many times the noise are dropped; Gaussian noise is in 4 of a million cases."""
+    """Observations with residuals above this multiple of the noise are dropped: 4 in a million for Gaussian noise."""
     kept_share: float = 0.7
-    """Tracks of which fewer observations are good are dropped as a whole: they left their point. Chosen by hand."""
+    """Tracks that keep less than this share of their observations are dropped as a whole. Chosen by hand."""
     max_triangulation_error: float = 0.01
-    """Reprojection error up to which a triangulated track is used, as a share of the image's larger side. Wide, because
-    the start is wrong by several percent; outliers are decided later."""
+    """Largest reprojection error of a triangulated track, as a share of the image's larger side. Wide, because the
+    start is off by several percent; outliers are removed later."""
     min_points: int = 20
-    """Below so many points the footage is not calibratable. Chosen by hand: fewer could agree by chance."""
+    """Fewest points to calibrate from. Chosen by hand: fewer could agree by chance."""
     rough_tracks_per_frame: int = 150
-    """Tracks that the rough adjustment takes of a frame: chosen by hand, time against a rough lens."""
+    """Tracks per frame in the rough adjustment. Chosen by hand: time against accuracy."""
     rough_frame_step: int = 5
-    """Every so many frames tracks are taken for the rough adjustment. Chosen by hand: tracks last longer."""
+    """Frames between those that tracks of the rough adjustment are taken from. Chosen by hand: tracks last longer."""
     principal_point_share: float = 0.05
     """Standard deviation of the prior on the principal point around the centre, as a share of the image's larger side.
-    Chosen by hand: weak against any clip that fixes it, and enough to keep one that does not from running away."""
+    Chosen by hand: weak compared with the data, strong enough to keep an unobserved principal point in the image."""
     distortion_sigma: float = 0.3
-    """Standard deviation of the prior on every distortion coefficient. Chosen by hand in the same way."""
+    """Standard deviation of the prior on every distortion coefficient around zero. Chosen by hand in the same way."""
     max_iterations: int = 30
-    """Of both adjustments. Chosen by hand: a bound on time."""
+    """Iterations of each of the two adjustments. Chosen by hand: a bound on time."""
     first_tolerance: float = 1e-4
-    """Relative fall of the cost at which the first ends: enough to tell outliers."""
+    """Relative decrease of the cost at which the first one stops: enough to recognise outliers."""
     cost_tolerance: float = 1e-5
-    """The same of the second, which later adjustments start from."""
+    """The same for the second one, which later adjustments start from."""
 
 
 ROBUST = RobustConstants()
 
 
 def robust_adjust(scene: Scene, knot_spacing: float = 1.0, common: AdjustOptions | None = None) -> Adjustment:
-    """te with a Cauchy loss, then again without the observations that it found to be outliers.
+    """te with a Cauchy loss, then again without the outliers that it found.
 
     Args:
         scene: Where to start.
@@ -70,7 +70,7 @@ def robust_options(camera: Camera, common: AdjustOptions | None = None) -> Adjus
 
 
 def lens_priors(camera: Camera) -> tuple[Prior, ...]:
-    """What every camera has: a principal point near the centre, and moderate distortion coefficients."""
+    """Weak priors that hold for every camera: principal point near the centre, moderate distortion."""
     spread = ROBUST.principal_point_share * max(camera.width, camera.height)
     centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
     names = LENS_MODELS[camera.lens.model]
@@ -78,7 +78,7 @@ def lens_priors(camera: Camera) -> tuple[Prior, ...]:
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:
-    """Tracks triangulated under the scene's camera and trajectory; those that fit nowhere are dropped."""
+    """The scene with these tracks triangulated under its camera and trajectory; tracks that do not fit are dropped."""
     points, errors = triangulate(scene, tracks)
     keep = errors < ROBUST.max_triangulation_error * max(scene.camera.width, scene.camera.height)
     if keep.sum() < ROBUST.min_points:
@@ -90,7 +90,7 @@ def restart(scene: Scene, tracks: Tracks) -> Scene:
 
 
 def without_outliers(adjustment: Adjustment) -> Scene:
-    """The adjusted scene without observations far off, and without tracks that have many of them."""
+    """The adjusted scene without outlier observations, and without tracks that have many of them."""
     scene, tracks = adjustment.scene, adjustment.scene.tracks
     lengths = np.linalg.norm(adjustment.residuals, axis=1) / tracks.sigmas
     good = lengths < ROBUST.outlier_sigmas * noise_level(lengths)
@@ -101,7 +101,7 @@ def without_outliers(adjustment: Adjustment) -> Scene:
 
 
 def spread_tracks(tracks: Tracks) -> Tracks:
-    """The longest tracks of every few frames: a share that still covers the whole clip."""
+    """The longest tracks of every few frames: a subset that covers the whole clip."""
     chosen = np.zeros(tracks.point_count, dtype=bool)
     lengths = tracks.lengths
     for frame in range(ROBUST.rough_frame_step // 2, tracks.frame_count, ROBUST.rough_frame_step):

@@ -1,11 +1,11 @@
-"""How errors that observations share spread into lens and readout.
+"""Covariance of lens and readout when errors of observations are correlated.
 
-The inverse of the information is the covariance if every observation errs by itself. They do not: observations of one
-track share the reference patch, tracks that begin side by side share a surface and the blocks in which a video is
-compressed, and observations of one moment share what the spline cannot follow. All show in the scores (see
-`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their
-summed scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber
-1967; two groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+The inverse of the information is the covariance of independent errors. They are not independent: observations of one
+track share the reference patch, tracks that begin side by side share a surface and the blocks of the video's
+compression, and observations of one moment share what the spline cannot follow. Then their scores (see
+`kernels.bundle.scores`) add up instead of cancelling. With B the sum over groups of the outer product of their summed
+scores, information^-1 B information^-1 holds for any correlation within a group (the sandwich, Huber 1967; two
+groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
 """
 
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ from rssc.solver.schur import PoseSolver, Reducer, SingularError, global_informa
 
 @dataclass(frozen=True)
 class SharedErrorConstants(Constants):
-    """What counts as one moment and as one place."""
+    """Size of the groups: moments and places."""
 
     moment_frames: float = 3.0
-    """Length of a moment in frames: longer than what a spline's misfit is correlated over, which is about a knot."""
+    """Length of a moment in frames: longer than the correlation time of the spline's misfit, about a knot interval."""
     place_share: float = 1 / 12
-    """Side of a place, where tracks begin, as a share of the image's larger side. Chosen by hand: larger than the
-    blocks of a compressed video, and small enough for many places in an image."""
+    """Side of a place as a share of the image's larger side. Chosen by hand: larger than the blocks of the compression,
+    small enough for many places in an image."""
     place_frames: float = 10.0
-    """Tracks of one place begin within so many frames. Chosen by hand."""
+    """Frames within which tracks of one place begin. Chosen by hand."""
 
 
 SHARED_ERRORS = SharedErrorConstants()
@@ -53,7 +53,7 @@ class Influence:
     scores: FloatArray
     """(m, k)"""
     estimated_count: int
-    """Of all parameters: globals, poses and points."""
+    """Number of estimated parameters: globals, poses and points."""
 
 
 @with_serial_blas
@@ -66,16 +66,16 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     try:
         linear = reducer.linearise(problem.start, 0.0)
         information = global_information(problem, linear)
-        answers = np.zeros((len(linear.reduced.rhs_pose), GLOBAL_COUNT))
+        response = np.zeros((len(linear.reduced.rhs_pose), GLOBAL_COUNT))
         if problem.free_poses:
-            answers[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
+            response[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
     except SingularError:
         return None
     scores = np.zeros((len(problem.spline.weights), GLOBAL_COUNT))
 
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, linear.support, linear.elimination, answers, *loss, begin, end, scores
+            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, scores
         )
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
@@ -95,15 +95,14 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     tracks, scene = adjustment.scene.tracks, adjustment.scene
     moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
     inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
-    # Residuals are smaller than errors, because points and poses were fitted to them.
+    # Residuals are smaller than errors by the degrees of freedom of the fit.
     share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
     by_observation = influence.scores.T @ influence.scores
     by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())
     total: FloatArray = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
     single: FloatArray = share * inverse @ by_observation @ inverse
-    # Groups are few, and their sums may cancel by chance where the estimate follows the noise: never below single
-    # observations.
+    # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
     return Covariance(influence.parameters, total * np.outer(low, low))
 

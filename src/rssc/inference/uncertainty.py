@@ -1,15 +1,15 @@
 """One calibrated standard deviation for each parameter, and the parts that it is made of.
 
-    noise      every observation errs by itself: the inverse of the information
-    shared     what errors shared by a place or by a moment add to it (see `shared_errors`)
+    noise      independent errors of the observations: the inverse of the information
+    shared     what correlated errors of a place or a moment add to it (see `shared_errors`)
     knots      how far a finer spline moves the estimate, beyond what its own noise explains, and what is left of the
                error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it
     windows    how far windows of the clip disagree, beyond what their own noise explains
-    rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth, not
-               derived (`python -m benchmarks coverage`)
+    rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth
+               (`python -m benchmarks coverage`), not derived
 
-The parts add in squares. Where nothing is wrong with the model, knots, lens and windows are zero.
+The parts add in squares. Where the model is right, knots, lens and windows are zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,16 @@ from rssc.solver.bundle import Adjustment
 
 @dataclass(frozen=True)
 class UncertaintyConstants(Constants):
-    """Of the parts of the uncertainty."""
+    """Parts of the uncertainty."""
 
     shift_sigmas: float = 2.0
-    """Shifts of a finer spline count beyond so many standard deviations of what its own noise explains."""
+    """Standard deviations that a finer spline may shift a parameter by chance; only what exceeds them counts."""
     rest: float = 0.75
     """What the other parts miss, as a share of their sum: fitted to the errors on rendered clips with exact truth
     (`python -m benchmarks coverage`), so that error bars are 1.25 times those of the other parts."""
     order: int = 6
-    """Power of the knot spacing by which errors fall: a cubic spline errs by the fourth, and what is estimated through
-    it by up to the eighth."""
+    """Power of the knot spacing with which errors decrease, between that of a cubic spline (4) and twice that, the most
+    for what is estimated from it."""
 
 
 UNCERTAINTY = UncertaintyConstants()
@@ -91,7 +91,7 @@ def assess_uncertainty(
         **{part: dict(zip(names, values.tolist(), strict=True)) for part, values in extra.items()},
     }
     total = shared.matrix + np.diag(sum(part**2 for part in extra.values()))
-    # Groups are few, and a few groups may agree by chance: never below the noise alone.
+    # With few groups the estimate with shared errors may come out below the noise by chance.
     low = np.sqrt(np.maximum(np.diag(noise.matrix) / np.maximum(np.diag(total), 1e-300), 1.0))
     total = total * np.outer(low, low)
     parts["rest"] = dict(zip(names, (UNCERTAINTY.rest * np.sqrt(np.diag(total))).tolist(), strict=True))
@@ -105,7 +105,7 @@ def _with_rest(covariance: Covariance) -> Covariance:
 def _beyond_finer(
     finer: Sequence[tuple[Camera, Covariance]], values: FloatArray, sigmas: FloatArray, names: tuple[str, ...]
 ) -> FloatArray:
-    """Largest significant shift; if the coarser spline is right, shifts have the difference of the two variances."""
+    """Largest significant shift; if the chosen spline is right, the variance of a shift is the difference of theirs."""
     out = np.zeros(len(names))
     for camera, covariance in finer:
         shift = parameter_values(camera, names) - values
@@ -136,7 +136,7 @@ def _between_lenses(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ..
 
 
 def _between_windows(windows: Sequence[Window], sigmas: FloatArray, names: tuple[str, ...]) -> tuple[FloatArray, float]:
-    """What to add so that the windows' scatter is explained, and the probability of that of the readout by chance."""
+    """Sigma to add so that the scatter of the windows is explained, and the probability of the readout's scatter."""
     if len(windows) < 2:
         return np.zeros(len(names)), 1.0
     estimates = np.array([parameter_values(window.adjustment.scene.camera, names) for window in windows])

@@ -1,4 +1,4 @@
-"""Windows of a clip, each adjusted by itself: what they disagree in is not explained by noise."""
+"""Windows of a clip, each adjusted by itself: disagreement beyond their noise is a sign of a wrong model."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,14 +12,14 @@ from rssc.solver.bundle import Adjustment, adjust_with
 
 @dataclass(frozen=True)
 class WindowConstants(Constants):
-    """Of the windows that a clip is split into."""
+    """Windows that a clip is split into."""
 
     min_frames: int = 24
-    """Least length of a window. Chosen by hand: shorter ones hardly fix the lens by themselves."""
+    """Least length of a window. Chosen by hand: shorter ones hardly constrain the lens."""
     max_windows: int = 5
-    """Chosen by hand, time against a better estimate of their scatter."""
+    """Most windows. Chosen by hand: time against a better estimate of their scatter."""
     max_iterations: int = 40
-    """Of the adjustment of a window, which starts close. Chosen by hand: a bound on time."""
+    """Iterations for each window. Chosen by hand: a bound on time."""
 
 
 WINDOWS = WindowConstants()
@@ -27,7 +27,7 @@ WINDOWS = WindowConstants()
 
 @dataclass(frozen=True)
 class Window:
-    """The frames first .. last - 1 of a scene, and what they say alone."""
+    """The frames first .. last - 1 of a scene, adjusted by themselves."""
 
     first: int
     last: int
@@ -36,7 +36,10 @@ class Window:
 
 
 def adjust_windows(adjustment: Adjustment) -> tuple[Window, ...]:
-    """Splits the frames of a te adjustment and adjusts each part by itself; none where there are too few."""
+    """Adjusts each window of a te adjustment by itself.
+
+    Returns windows that converged; none where there are too few frames.
+    """
     frame_count = adjustment.scene.tracks.frame_count
     count = min(frame_count // WINDOWS.min_frames, WINDOWS.max_windows)
     if count < 2:
@@ -61,10 +64,10 @@ def _adjust_window(adjustment: Adjustment, first: int, last: int) -> Window | No
 
 
 def _stood_still(alone: Adjustment) -> bool:
-    """Whether a window never left the solution of the whole: then it gives no estimate of its own.
+    """Whether a window stayed at the solution of the whole clip, so that it is no estimate of its own.
 
-    Fewer frames are always explained a little better by parameters of their own. If the cost did not fall, no trial
-    lowered it, or only steps damped until they are too short to count, both of which end as "converged".
+    Its own optimum always has a lower cost. If the cost did not decrease, every trial step failed or was damped to
+    nothing, which the solver also reports as converged.
     """
     summary = alone.summary
     return summary.initial_cost - summary.cost <= alone.options.cost_tolerance * summary.initial_cost

@@ -1,10 +1,12 @@
 """The whole flow on one page: from videos of one camera to its calibration.
 
-choose       which stretches of the sources to use: a short clip as a whole, the most informative parts of a long one
-calibrate    each stretch by itself (`stretch`): track, start, infer, refine the tracks, infer again
-combine      one lens model and one camera for all stretches (`several`)
-judge        ok, weak or degenerate, and why (`verdict`)
-result       a `Calibration` (`result`)
+The steps:
+
+    choose       stretches of the sources: a short clip as a whole, the most informative parts of a long one
+    calibrate    each stretch by itself (`stretch`): track, start, infer, refine the tracks, infer again
+    combine      one lens model and one camera for all stretches (`several`)
+    judge        ok, weak or degenerate, and why (`verdict`)
+    result       a `Calibration` (`result`)
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""A quick look at footage: will it do, and what to record instead.
+"""A quick check of footage: can the camera be calibrated from it, and what to record instead.
 
-Forty frames of the most informative stretch, at half size where they are large, tracked and adjusted roughly.
+Forty frames of the most informative stretch, at half size where they are large, are tracked and adjusted roughly.
 """
 
 from dataclasses import dataclass, replace
@@ -30,15 +30,14 @@ from rssc.tracking.track import track
 
 @dataclass(frozen=True)
 class CheckConstants(Constants):
-    """Of a quick look."""
+    """Quick check."""
 
     frames: int = 40
-    """How many it takes. Chosen by hand, seconds of work against a rough estimate."""
+    """Frames used. Chosen by hand: seconds of work against a better estimate."""
     large_width: int = 1000
-    """Pixels from which on frames are halved: a quarter of the work. Chosen by hand."""
+    """Width in pixels above which frames are halved: a quarter of the work. Chosen by hand."""
     rough: float = 3.0
-    """How much smaller the error bars of a whole calibration are than the rough ones. Chosen by hand; it has all
-    tracks, refined."""
+    """Rough error bars over those of a whole calibration, which has more tracks, refined. Chosen by hand."""
 
 
 CHECK = CheckConstants()
@@ -46,7 +45,7 @@ CHECK = CheckConstants()
 
 @dataclass(frozen=True)
 class Check:
-    """What a quick look says."""
+    """Result of a quick check."""
 
     status: Status
     reasons: tuple[str, ...]
@@ -58,7 +57,7 @@ class Check:
 
 
 def check(source: Path | str, options: SourceOptions | None = None, progress: Progress = silent) -> Check:
-    """Estimates within seconds whether a clip will do.
+    """Estimates within seconds whether a clip can be calibrated.
 
     Args:
         source: A video file or a folder of images.
@@ -89,7 +88,8 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
     motion = summarise_motion(adjusted.scene)
     camera = _full_size(adjusted.scene.camera, scale)
     if covariance is None:
-        return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
+        reasons = ("this clip does not constrain the camera", *advice([motion]))
+        return Check("degenerate", reasons, camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
     expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
     lost, weak = uncertain_parameters(camera, expected)
@@ -100,7 +100,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
 
 
 def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adjustment, bool]:
-    """Some of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
+    """A subset of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
     failure = None
     for found in find_starts(tracks, footage, None, CalibrateOptions(), stage):
         try:
@@ -109,11 +109,11 @@ def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adju
                 return robust_adjust(scene, common=AdjustOptions(fixed=found.fixed)), bool(found.fixed)
         except NotCalibratableError as error:
             failure = failure or error
-    raise failure or NotCalibratableError("nothing explains how the tracks move.")
+    raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
 
 
 def _halved(footage: Footage) -> Footage:
-    """Every second pixel of smoothed frames; the row fractions stay what they were."""
+    """Frames at half size; row fractions do not change."""
     height, width = footage.height // 2, footage.width // 2
     images = np.empty((len(footage), height, width), np.uint8)
     for small, image in zip(images, footage.images, strict=True):
@@ -122,7 +122,7 @@ def _halved(footage: Footage) -> Footage:
 
 
 def _full_size(camera: Camera, scale: int) -> Camera:
-    """Pixel centres are at integers, so that a pixel twice as wide begins half a pixel earlier."""
+    """The camera of larger images. Pixel centres are at integers, so the larger pixels begin half a pixel earlier."""
     lens = camera.lens
     shift = 0.5 * (scale - 1)
     grown = replace(

@@ -1,4 +1,4 @@
-"""What the camera did in a stretch, in a few numbers that say why a clip tells little and what to record instead."""
+"""Summary of the camera's motion in a stretch, from which the advice on what to record is derived."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,21 @@ from rssc.model.scene import Scene
 from rssc.runtime.constants import Constants
 
 _STEPS_PER_FRAME = 4
-"""At which the trajectory is sampled; the spline has at most two knots a frame."""
+"""Samples of the trajectory; the spline has at most two knots per frame."""
 
 
 @dataclass(frozen=True)
 class PlaneConstants(Constants):
-    """Of the dominant plane."""
+    """Fit of the dominant plane."""
 
     near: float = 3.0
-    """Points within so many median distances are searched for the plane. Chosen by hand, to leave the horizon out."""
+    """Points within this multiple of the median distance are used. Chosen by hand, to leave the horizon out."""
     inlier_percentile: float = 80.0
-    """Of the near points, which the plane is fitted to: chosen by hand, a ground with things standing on it."""
+    """Percentile of the near points by distance that the plane is fitted to. Chosen by hand for objects on a ground."""
     rounds: int = 5
-    """Of fitting and choosing the points anew. Chosen by hand."""
+    """Rounds of fitting the plane and selecting its points. Chosen by hand."""
     spread_percentile: float = 90.0
-    """Of the distances to the plane: a tenth of the points off it is enough. Chosen by hand."""
+    """Percentile of the distances to the plane: a tenth of the points off it is enough. Chosen by hand."""
 
 
 PLANE = PlaneConstants()
@@ -32,14 +32,14 @@ PLANE = PlaneConstants()
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """How a camera moved, seen from the solution of a stretch with a trajectory."""
+    """How a camera moved in a stretch."""
 
     image_motion: float
     """Median motion of points from frame to frame, as a share of the image's width."""
     across_motion: float
-    """The same across the readout lines alone (up and down for a sensor that is read row by row)."""
+    """The same across the readout lines only (up and down for a sensor that is read row by row)."""
     turn_deg: float
-    """How far the camera turned away from its mean direction, root mean square in degrees."""
+    """Root mean square angle between the optical axis and its mean direction, in degrees."""
     parallax_deg: float
     """Median over the points of the angle between their first and last line of sight."""
     forward: float
@@ -49,7 +49,7 @@ class MotionSummary:
     depth_spread: float
     """90th percentile of the distance to the dominant plane, as a share of the distance to the camera."""
     axis: str = "rows"
-    """What the sensor reads one after the other: rows or columns."""
+    """Readout axis of the sensor: rows or columns."""
 
 
 def summarise_motion(scene: Scene) -> MotionSummary:
@@ -98,7 +98,7 @@ def _parallax(scene: Scene) -> float:
 
 
 def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
-    """The plane is that of most of the near points: of outdoor footage often the ground, which is not the scene."""
+    """The dominant plane is fitted to most of the near points: outdoors it is often the ground."""
     distance = np.linalg.norm(points - centre, axis=1)
     near = points[distance < PLANE.near * np.median(distance)]
     kept = near

@@ -23,7 +23,7 @@ from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
 from rssc.pipeline.verdict import Verdict
 
-UNDISTORTED_NOTE = "the lens is that of the undistorted images; the readout is that of the sensor's rows."
+UNDISTORTED_NOTE = "the lens is that of the undistorted images; the readout is that of the sensor rows."
 _USUAL_FOCAL = 0.8  # of the longer image side; a placeholder where nothing is known
 
 
@@ -67,7 +67,7 @@ def make_result(
 
 
 def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
-    """What the error bars are made of: of the first stretch, or of what several disagree in."""
+    """Parts of the error bars: of the only stretch, or the disagreement of several."""
     first, combination = combined.results[0].inference, combined.combination
     if combination is not None:
         parts = {"stretches": dict(zip(first.covariance.parameters, combination.between.tolist(), strict=True))}
@@ -101,7 +101,7 @@ def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
 
 
 def _windows(result: StretchResult) -> list[PartialEstimate]:
-    """What the windows of a stretch give by themselves."""
+    """Estimates from the windows of a stretch."""
     return [
         _partial(result, window.first, window.last - 1, window.adjustment.scene.camera, window.covariance)
         for window in result.inference.uncertainty.windows
@@ -109,7 +109,7 @@ def _windows(result: StretchResult) -> list[PartialEstimate]:
 
 
 def _whole(result: StretchResult) -> PartialEstimate:
-    """What a stretch gives by itself."""
+    """Estimate from a whole stretch by itself."""
     inference = result.inference
     last = len(result.stretch.names) - 1
     return _partial(result, 0, last, inference.adjustment.scene.camera, inference.covariance)
@@ -150,5 +150,5 @@ def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Ca
 
 
 def _method_name(method: str) -> str:
-    """Of the method that was used; auto is te with our choices."""
+    """Name of the method that was used; auto is te with choices by evidence."""
     return "te" if method == "auto" else method

@@ -30,14 +30,14 @@ from rssc.solver.problem import with_trajectory
 
 @dataclass(frozen=True)
 class SeveralConstants(Constants):
-    """Of several stretches of one camera."""
+    """Several stretches of one camera."""
 
     interval_ratio: float = 1.02
-    """Largest over smallest frame interval of clips in one mode: 30 and 29.97 are one, 30 and 25 are not."""
+    """Largest over smallest frame interval of clips in one mode: 30 and 29.97 per second are one, 30 and 25 are not."""
     max_iterations: int = 20
-    """Of the adjustment of poses and points to the common camera, which is close. Chosen by hand."""
+    """Iterations of the adjustment to the common camera, which is close. Chosen by hand: a bound on time."""
     cost_tolerance: float = 1e-6
-    """Relative fall of the cost at which it ends, as that of the last inference."""
+    """Relative decrease of the cost at which it stops, as in the last inference."""
 
 
 SEVERAL = SeveralConstants()
@@ -59,19 +59,19 @@ class ChosenStretch:
 
 @dataclass(frozen=True)
 class Combined:
-    """The camera that all stretches share, and what it was combined from."""
+    """The common camera of all stretches, and what it was combined from."""
 
     camera: Camera
     covariance: Covariance
     frame_interval_s: float
     results: tuple[StretchResult, ...]
-    """What each stretch gives by itself, with the common lens model and readout axis."""
+    """Of each stretch by itself, with the common lens model and readout axis."""
     stretches: tuple[Stretch, ...]
     """Adjusted to the common camera."""
     combination: Combination | None = None
     """None where there is one stretch only."""
     notes: tuple[str, ...] = ()
-    """On stretches that were left out."""
+    """Notes on stretches that were left out."""
 
 
 def choose(
@@ -100,7 +100,7 @@ def calibrate_stretches(
         WorkerDiedError: A process was killed, for instance because memory ran out.
     """
     found: dict[int, StretchResult] = {}
-    failures: list[str] = []
+    failures: dict[int, str] = {}
     workers, threads = share_cores(len(chosen))
     with stage("calibrating stretches") as report:
         try:
@@ -109,16 +109,18 @@ def calibrate_stretches(
                     found[i] = outcome.result()
                 except NotCalibratableError as error:
                     first, last = chosen[i].frames
-                    failures.append(f"frames {first}:{last} of {chosen[i].source.name}: {error}")
+                    failures[i] = f"frames {first}:{last} of {chosen[i].source.name}: {error}"
                 report((len(found) + len(failures)) / len(chosen))
         except WorkerDiedError as error:
             what = f"{len(chosen)} stretches were being calibrated"
             raise WorkerDiedError(f"{error}, while {what}; choose fewer frames.") from error
+    # In the order of the stretches, whatever the order in which they finished.
+    reasons = [failures[i] for i in sorted(failures)]
     if not found:
-        raise NotCalibratableError("; ".join(failures))
+        raise NotCalibratableError("; ".join(reasons))
     results = [found[i] for i in sorted(found)]
     _check_same_camera(results)
-    return results, tuple(f"left out: {failure}" for failure in failures)
+    return results, tuple(f"left out: {reason}" for reason in reasons)
 
 
 def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions) -> StretchResult:
@@ -182,7 +184,7 @@ def with_common_model(
 
 
 def _preferred(names: set[str], tried: Sequence[Sequence[Candidate]]) -> str:
-    """The name with the best evidence of all stretches together."""
+    """The name with the best total evidence over all stretches."""
     evidence = {
         name: sum({candidate.name: candidate.evidence for candidate in one}.get(name, np.inf) for one in tried)
         for name in sorted(names)
@@ -191,7 +193,7 @@ def _preferred(names: set[str], tried: Sequence[Sequence[Candidate]]) -> str:
 
 
 def _with_model(result: StretchResult, model: str, shutter: Shutter, options: CalibrateOptions) -> StretchResult:
-    """The result itself, or where its lens model or readout axis differs, another one with the given."""
+    """The result itself, or inferred again where its lens model or readout axis differs from the given one."""
     scene = with_trajectory(result.stretch.scene)
     camera, given = scene.camera, result.inference
     if camera.lens.model == model and camera.shutter.axis == shutter.axis:

@@ -1,4 +1,4 @@
-"""Where the rolling-shutter model starts from: a camera that moves, one that only turns, or a COLMAP model."""
+"""Start of the rolling-shutter model: from a moving camera, one that only turns, or a COLMAP model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def find_starts(
             )  # fmt: skip
     except NotCalibratableError as error:
         failure = error
-    # Without parallax a moving camera explains a turning one, too, by a path that follows the noise.
+    # Without parallax, the model of a moving camera also fits a turning one, with a path that fits the noise.
     clear = moving is not None and moving.parallax_deg >= MIN_PARALLAX_DEG
     if moving is not None and clear:
         yield placed(moving)
@@ -76,7 +76,7 @@ def find_starts(
 
 
 def _scene(start: Start, tracks: Tracks, footage: Footage, sensor: Lens | None) -> Scene:
-    """The spline goes through the poses of the start, which are those of the middle row."""
+    """A scene whose spline passes through the poses of the start, which belong to the middle row."""
     times, ratio = footage.frame_times, start.readout_ratio
     camera = Camera(footage.width, footage.height, start.lens, Shutter(ratio, start.axis), sensor)
     trajectory = fit_trajectory(times + ratio / 2, start.cam_from_world, *readout_interval(times, ratio), 1.0)

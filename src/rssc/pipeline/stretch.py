@@ -29,11 +29,10 @@ from rssc.tracking.track import track
 
 @dataclass(frozen=True)
 class StretchConstants(Constants):
-    """Of one stretch."""
+    """One stretch."""
 
     track_frames: int = 100
-    """Longer tracks are cut: they would couple all poses with one another, and the cost would grow with the third
-    power."""
+    """Length above which tracks are cut: longer ones couple all poses, and the cost grows with the third power."""
 
 
 STRETCH = StretchConstants()
@@ -41,27 +40,27 @@ STRETCH = StretchConstants()
 
 @dataclass(frozen=True)
 class StretchResult:
-    """What one stretch gives by itself."""
+    """Calibration from one stretch by itself."""
 
     inference: Inference
     stretch: Stretch
     frame_interval_s: float
     registered: NDArray[np.bool_]
-    """(f,) frames that could be placed."""
+    """(f,) whether the pose of a frame was measured, not interpolated."""
     notes: tuple[str, ...]
     seconds: dict[str, float]
 
 
 @dataclass(frozen=True)
 class RefinedStretch:
-    """A stretch with refined tracks and a first inference: what the last inference of every method starts from."""
+    """A stretch with refined tracks and a first inference: the start of the last inference, for every method."""
 
     scene: Scene
     first: Inference
     footage: Footage
     source: Path
     registered: NDArray[np.bool_]
-    """(f,) frames that could be placed."""
+    """(f,) whether the pose of a frame was measured, not interpolated."""
     notes: tuple[str, ...]
     fixed: tuple[str, ...] = ()
     """What is not estimated: "translations" where the camera only turned."""
@@ -77,7 +76,7 @@ def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions,
 
 
 def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> RefinedStretch:
-    """Everything before the last inference, which is the same for all methods.
+    """All steps before the last inference; they are the same for all methods.
 
     Raises:
         NotCalibratableError: The camera cannot be estimated from this footage.
@@ -101,7 +100,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
             continue
         notes = (*footage.notes, *found.start.notes)
         return RefinedStretch(refined, first, footage, source, found.start.registered, notes, found.fixed)
-    raise failure or NotCalibratableError("nothing explains how the tracks move.")
+    raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
 
 
 def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> StretchResult:
@@ -139,7 +138,7 @@ def own_scene() -> Generator[None]:
 def _refined(images: NDArray[np.uint8], scene: Scene) -> Scene:
     """Every track registered again to its reference patch, with position and warp predicted from the first inference.
 
-    Twice: the warps found by the first time tell how surfaces are turned, which bends patches.
+    Twice: the warps found the first time give the slopes of surfaces, which bend the patches.
     """
     references = reference_observations(scene.tracks)
     pixels, warps, bends = predict_observations(scene, references)

@@ -1,9 +1,9 @@
 """The whole flow with a calibration target: from a video of a board to a calibration in metres.
 
-read -> find the board -> place it (global shutter) -> infer (rolling shutter, points held) -> check the board
+read -> find the board -> place it (global shutter) -> infer (rolling shutter, points fixed) -> check the board
 
-The same spline, solver and choices as without a target; only the points are known. Where they turn out not to be quite
-where the target has them, they are estimated, too, and the target gives scale and axes.
+Spline, solver and choices are the same as without a target, but the points are known. Where the board turns out to
+differ from its description, the points are estimated, too, and the target only provides scale and axes.
 """
 
 from dataclasses import dataclass, replace
@@ -38,23 +38,20 @@ from rssc.tracking.board_corners import detect_target
 
 @dataclass(frozen=True)
 class TargetConstants(Constants):
-    """Of the calibration with a board."""
+    """Calibration with a board."""
 
     loose: float = 30.0
-    """Changes of velocity that frames without a board may have, over those seen: too weak to matter where it is
-    seen. Chosen by hand."""
+    """Sigma of the motion prior over the usual change of velocity: too weak to matter where the board is seen."""
     gap_frames: float = 1.5
-    """Frames between two that show the board from which on the motion between them is held: one is missing."""
+    """Gap between frames that show the board above which the motion prior is needed: one frame is missing."""
     worse_noise: float = 1.5
-    """Noise with points held over that with points free from which on the board is not as described. Chosen by
-    hand."""
+    """Noise with fixed points over noise with free points, above which a board is not as described. Chosen by hand."""
     poor_noise_px: float = 0.5
-    """Noise from which on corners count as poor; chosen by hand."""
+    """Noise above which corners count as poor. Chosen by hand."""
     wrong_board: float = 0.02
-    """Shift of the corners, over the side of a tag or square, from which on the description is doubted. Chosen by
-    hand."""
+    """Shift of the corners over the side of a tag or square, above which the description is doubted. Chosen by hand."""
     lost_focal: float = 0.01
-    """Relative sigma of the focal length above which free points know too little to be used, as for a weak verdict."""
+    """Relative sigma of the focal length above which free points are not used, as for a weak verdict."""
 
 
 TARGET = TargetConstants()
@@ -112,7 +109,7 @@ def _calibrate_board(
 
 
 def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Inference | None:
-    """The estimate with free points, where these fit much better and are enough to tell the focal length."""
+    """The inference with free points, where they fit much better and constrain the focal length; None otherwise."""
     if check.held_noise < TARGET.worse_noise * check.free_noise:
         return None
     board = held.adjustment.scene
@@ -127,7 +124,7 @@ def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, flo
 
 
 def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
-    """From the first frame that shows the board to the last."""
+    """Footage and tracks from the first frame that shows the board to the last."""
     seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= MIN_CORNERS)
     if len(seen) == 0:
         return footage, tracks
@@ -144,7 +141,7 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
 def _start_scene(
     footage: Footage, tracks: Tracks, target: Target, start: TargetStart, sensor: Lens | None
 ) -> tuple[Scene, tuple[float, float] | None]:
-    """A spline through the poses of the frames that show the board, and what holds it in the others."""
+    """A scene with a spline through the poses of the frames that show the board, and a motion prior for the others."""
     camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
     times = footage.frame_times
     begin, end = readout_interval(times, 0.0)
@@ -176,14 +173,15 @@ def _calibration(
     status, reasons = judge_inference(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
     notes = [
-        f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; the world is its plane, in metres."
+        f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; world coordinates are those of the "
+        "board, in metres."
     ]
     if scene.camera.undistorted_from is not None:
         notes.append(UNDISTORTED_NOTE)
     if released:
         notes.append(
-            f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from where the "
-            f"target has them, which gives only scale and axes."
+            f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from their "
+            f"described places; the target only provides scale and axes."
         )
     return Calibration(
         camera=scene.camera,
@@ -209,11 +207,11 @@ def _calibration(
 
 
 def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:
-    """Reasons to doubt the board's description or pictures."""
+    """Reasons to doubt the description of the board or its images."""
     side = target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0]
     worse = check.held_noise > TARGET.worse_noise * check.free_noise
     if worse and (check.shift > TARGET.wrong_board * side or not released):
-        return (f"the board is not as described: left free, its corners move by {1e3 * check.shift:.1f} mm"
+        return (f"the board is not as described: estimated freely, its corners move by {1e3 * check.shift:.1f} mm"
                 f"{_guess(target, check)}; measure it again, and keep it flat",)  # fmt: skip
     if check.held_noise > TARGET.poor_noise_px:
         return (f"corners scatter by {check.held_noise:.2f} pixels: film the board sharp and evenly lit",)
@@ -221,7 +219,7 @@ def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tupl
 
 
 def _guess(target: Target, check: BoardCheck) -> str:
-    """The spacing that the free corners of an AprilGrid have."""
+    """A hint at the spacing that the free corners of an AprilGrid have."""
     if not isinstance(target, AprilGrid) or len(check.points) < len(target.points):
         return ""
     grid = check.points[:, :2].reshape(2 * target.rows, 2 * target.columns, 2)

@@ -1,4 +1,4 @@
-"""Whether to believe a calibration: ok, weak or degenerate, with reasons in plain words and what to record next."""
+"""Whether to believe a calibration: ok, weak or degenerate, with reasons and advice on what to record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rssc.solver.noise import noise_level
 
 @dataclass(frozen=True)
 class VerdictConstants(Constants):
-    """Limits between ok, weak and degenerate, and of what the advice calls little motion (see `MotionSummary`)."""
+    """Limits between ok, weak and degenerate, and limits of the advice (see `MotionSummary`)."""
 
     readout_weak: float = 0.005
     """Sigma of the readout ratio above which a result is weak: a percent of the frame interval at 95 %."""
@@ -32,36 +32,35 @@ class VerdictConstants(Constants):
     centre_weak: float = 0.02
     """Sigma of the principal point, over the image's width, above which a result is weak: 4 % at 95 %."""
     max_readout_ratio: float = 1.1
-    """A sensor is read once a frame; the rest is for its error bar. Chosen by hand."""
+    """Largest plausible readout ratio: a sensor is read once per frame; the margin is for the error. Chosen by hand."""
     min_registered: float = 0.8
-    """Share of the frames that the start must place. Chosen by hand."""
+    """Share of the frames that the start must locate. Chosen by hand."""
     min_observations_per_frame: int = 60
-    """Below it there is too little texture. Chosen by hand."""
+    """Fewest observations per frame; below it texture is lacking. Chosen by hand."""
     unlikely: float = 1e-3
-    """Probability of a disagreement by chance below which it is reported: one false alarm in a thousand."""
+    """Probability below which a disagreement is reported: one false alarm in a thousand."""
     little_motion: float = 0.002
-    """Image motion from frame to frame, over the width, that counts as hardly any: 1.3 pixels of 640. Chosen
-    by hand."""
+    """Image motion per frame, over the width, below which the camera hardly moved: 1.3 px of 640. Chosen by hand."""
     little_across: float = 0.0005
-    """The same across the readout lines alone, a quarter of it. Chosen by hand."""
+    """The same across the readout lines only. Chosen by hand."""
     little_parallax_deg: float = 1.0
-    """Parallax below which more is advised, as of the start. Chosen by hand."""
+    """Parallax below which the advice is to walk. Chosen by hand."""
     no_parallax_deg: float = 0.5
-    """Parallax below which small error bars are not trusted either. Chosen by hand."""
+    """Parallax below which a result is weak even with small error bars. Chosen by hand."""
     flat: float = 0.02
-    """Depth spread that counts as one plane: 6 cm in three metres. Chosen by hand."""
+    """Depth spread below which a scene counts as one plane: 6 cm in three metres. Chosen by hand."""
     forward: float = 0.9
-    """Share of the path along the line of sight that counts as forward only. Chosen by hand."""
+    """Share of the path along the line of sight above which motion counts as forward only. Chosen by hand."""
     steady: float = 0.95
-    """Steadiness that counts as constant speed. Chosen by hand."""
+    """Steadiness above which a turn counts as one at constant speed. Chosen by hand."""
     poor_fit: float = 6.0
-    """Residuals over the tracks' own uncertainty: above it no rolling-shutter camera explains the images. Chosen by hand."""
+    """Residuals over the tracks' uncertainty, above which no rolling-shutter camera explains them. Chosen by hand."""
     coherent: float = 5.0
-    """Shared errors over noise from which on a note says that points of one moment err together. Chosen by hand."""
+    """Shared errors over noise above which a note says that errors are correlated. Chosen by hand."""
     same_evidence: float = 10.0
     """Difference of evidence between rows and columns below which the direction is a guess: odds of 150 to 1."""
     confused: float = 0.4
-    """Share of the largest component from which on a parameter belongs to the weak direction. Chosen by hand."""
+    """Share of the largest component above which a parameter belongs to the weak direction. Chosen by hand."""
 
 
 VERDICT = VerdictConstants()
@@ -78,7 +77,7 @@ class Verdict:
 
 
 def judge(combined: Combined) -> Verdict:
-    """Verdict on the camera that stretches of footage give together."""
+    """Verdict on the common camera of the stretches."""
     camera, covariance, results = combined.camera, combined.covariance, combined.results
     lost, weak = uncertain_parameters(camera, covariance)
     parts = [_suspicions(one.inference, one.registered) for one in results]
@@ -105,7 +104,7 @@ def judge_inference(
 
     Args:
         inference: What was found.
-        registered: (n,) which frames could be placed.
+        registered: (n,) which frames could be located.
         board: Whether a calibration target was filmed, not a scene.
     """
     camera = inference.adjustment.scene.camera
@@ -115,7 +114,7 @@ def judge_inference(
 
 
 def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
-    """What the error bars say: reasons for degenerate, and for weak."""
+    """Reasons from the error bars: for degenerate, and for weak."""
     remedy = "show the board from more sides" if board else "walk around a scene that has depth"
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
@@ -123,11 +122,11 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     lost: list[str] = []
     weak: list[str] = []
     if not readout < VERDICT.readout_lost:
-        lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
+        lost.append("the readout time cannot be estimated from this clip: move faster, with turns in all directions")
     elif readout > VERDICT.readout_weak:
         weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
     if not focal < VERDICT.focal_lost:
-        lost.append(f"the focal length cannot be told from this clip: {remedy}")
+        lost.append(f"the focal length cannot be estimated from this clip: {remedy}")
     elif focal > VERDICT.focal_weak:
         weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
     if centre > VERDICT.centre_weak:
@@ -136,34 +135,35 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
 
 
 def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool = False) -> list[str]:
-    """What speaks against an inference whatever its error bars say."""
+    """Reasons to doubt an inference regardless of its error bars."""
     adjustment = inference.adjustment
-    camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
+    tracks, ratio = adjustment.scene.tracks, adjustment.scene.camera.shutter.readout_ratio
     found: list[str] = []
-    if abs(camera.shutter.readout_ratio) > VERDICT.max_readout_ratio:
-        found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
+    if abs(ratio) > VERDICT.max_readout_ratio:
+        found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
-        found.append(f"the solver stopped early: {adjustment.summary.reason}")
+        found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
     if registered.mean() < VERDICT.min_registered:
-        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
+        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:
         return found
-    if len(tracks) / tracks.frame_count < VERDICT.min_observations_per_frame:
-        found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
+    per_frame = len(tracks) / tracks.frame_count
+    if per_frame < VERDICT.min_observations_per_frame:
+        found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
     residuals = adjustment.residuals
-    # The rectified residuals of ce are not one for every observation.
+    # The rectified residuals of ce do not correspond to observations.
     sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
     misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
     if misfit > VERDICT.poor_fit:
         found.append(
-            f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "
-            "the scene move?"
+            f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the "
+            "scene move?"
         )
     return found
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
-    """What is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
+    """Advice for motion under which error bars may be small although nothing in the clip would reveal an error."""
     if all(
         motion.image_motion < VERDICT.little_motion or motion.parallax_deg < VERDICT.no_parallax_deg
         for motion in motions
@@ -176,12 +176,12 @@ def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
 
 _ALONG = {
     "rows": "the image moved almost only along the rows: tilt up and down as well",
-    "columns": "the image moved almost only along the columns, one of which is read after the other: pan as well",
+    "columns": "the image moved almost only along the columns, which are read one after the other: pan as well",
 }
 
 
 def advice(motions: Sequence[MotionSummary]) -> list[str]:
-    """Why a clip tells little, from the best of its stretches."""
+    """Why a clip constrains the camera little and what to record instead, from the best of its stretches."""
 
     def best(name: str) -> float:
         return max(getattr(motion, name) for motion in motions)
@@ -223,13 +223,13 @@ def _misfit_notes(results: Sequence[StretchResult]) -> tuple[str, ...]:
     if not ratios or max(ratios) < VERDICT.coherent:
         return ()
     return (
-        f"error bars are {max(ratios):.0f} times wider than noise alone makes them, because points of one moment err "
-        "together: vibration, stabilised footage, or a scene that moves.",
+        f"error bars are {max(ratios):.0f} times wider than independent noise would make them, because errors within a "
+        "moment are correlated: vibration, stabilised footage, or a scene that moves.",
     )
 
 
 def weak_direction(camera: Camera, covariance: Covariance) -> str:
-    """Which parameters are confused with each other most, in units of what matters (a permille, a pixel)."""
+    """The parameters that are least well separated, in comparable units (a permille, a pixel)."""
     lens = camera.lens
     scales = {"fx": 1e-3 * lens.fx, "fy": 1e-3 * lens.fy, "cx": 1.0, "cy": 1.0, "readout_ratio": 1e-3}
     names = [name for name in scales if name in covariance.parameters]
