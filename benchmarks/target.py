@@ -12,6 +12,7 @@ MORE = ((GRID, "pinhole"), ("charuco:8x6:0.06:0.045", "opencv"), ("checkerboard:
 
 def main(arguments: list[str]) -> None:
     from rssc.io.target_file import read_target
+    from rssc.pipeline.options import TargetOptions
     from rssc.pipeline.target import calibrate_target
     from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
     from rssc.simulation.clip_files import write_clip
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> None:
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             write_clip(clip, folder, video=False)
-            result = calibrate_target(Path(folder), word, fps=clip.options.frames_per_second)
+            result = calibrate_target(Path(folder), word, TargetOptions(fps=clip.options.frames_per_second))
         found, truth = result.camera, clip.camera
         errors = {
             "readout": 100 * (found.shutter.readout_ratio / truth.shutter.readout_ratio - 1),
