@@ -2,23 +2,29 @@
 
 import importlib
 import sys
+from collections.abc import Callable
+from functools import partial
+
+from benchmarks.results import run_and_store
+from rssc.errors import InputError
 
 NAMES = {
     "golden": "the five methods against the optimum of the authors' code",
-    "honesty": "errors of te against its covariance over simulated scenes",
+    "honesty": "errors of te against its covariance on simulated scenes",
     "solver": "time per iteration, memory and growth with the number of frames",
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the two real clips against their laboratory values",
-    "coverage": "whether error bars hold, and whether clips that cannot tell are said to",
+    "coverage": "whether error bars hold, and whether footage that determines nothing is flagged",
     "rendered": "accuracy of the whole pipeline on rendered clips",
+    "sensitivity": "what halving and doubling each tuned constant moves",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
-    "breakage": "whether the gate notices a kernel slowed twice and a wrong Jacobian",
-    "cost": "what kernels cost in units of a reference, and how far that scatters from run to run",
+    "breakage": "whether the gate fails on a kernel slowed twice and on wrong Jacobians",
+    "cost": "CPU time of kernels in units of a reference kernel, and its scatter from run to run",
     "document": "makes docs/benchmarks.md from the stored results",
 }
 
@@ -27,16 +33,19 @@ def main() -> int:
     arguments = ["gate" if word == "--gate" else word for word in sys.argv[1:]]
     if not arguments or arguments[0] not in NAMES:
         print("usage: python -m benchmarks NAME [options] [--store], or python -m benchmarks --gate [--update]\n")
-        print("\n".join(f"  {name:10s} {text}" for name, text in NAMES.items()))
-        print("\n--store keeps the output under benchmarks/results, for the page that `document` makes.")
+        print("\n".join(f"  {name:11s} {text}" for name, text in NAMES.items()))
+        print("\nExit code 0: all limits kept; 1: a figure is outside its limits, and the output names it.")
+        print("--store keeps the output under benchmarks/results, for the page that `document` makes.")
         return 2
     name, options = arguments[0], [word for word in arguments[1:] if word != "--store"]
-    run = importlib.import_module(f"benchmarks.{name}").main
+    run: Callable[[list[str]], int] = importlib.import_module(f"benchmarks.{name}").main
     if "--store" in arguments:
-        from benchmarks.results import run_and_store
-
-        return run_and_store(name, run, options)
-    return run(options) or 0
+        run = partial(run_and_store, name, run)
+    try:
+        return run(options)
+    except InputError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

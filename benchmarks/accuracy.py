@@ -6,16 +6,18 @@ from collections.abc import Iterator
 import numpy as np
 
 import rssc
-from benchmarks import golden, honesty
+from benchmarks import honesty
 from benchmarks.baseline import Metric
-from benchmarks.data import data_folder
-from benchmarks.rectify import measure, true_scene
 from benchmarks.tracks import track_errors
+from rssc.datasets.golden import STARTS, adjust_golden, deviation
+from rssc.datasets.shared import data_folder
 from rssc.outputs.rectify import Rectifier
 from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
+from rssc.simulation.rectification import rectification_quality
 from rssc.simulation.scenes import simulate_scene
+from rssc.simulation.truth import true_scene
 from rssc.solver import METHODS
 from rssc.tracking.track import track
 
@@ -32,15 +34,15 @@ def golden_metrics() -> Iterator[tuple[str, Metric]]:
 
 def _method_metrics(method: str) -> Iterator[tuple[str, Metric]]:
     """How far from the authors' optimum a method ends, and what it takes to get there, from three starts."""
-    adjustments = [golden.solve(method, start) for start in (None, 0.2, 0.9)]
-    deviations = [golden.deviations(method, adjustment) for adjustment in adjustments]
+    adjustments = [adjust_golden(method, start) for start in STARTS]
+    deviations = [deviation(method, adjustment) for adjustment in adjustments]
     yield (
         f"golden {method} parameters off",
-        Metric(max(d["parameters"] for d in deviations), relative=0.5, absolute=1e-6, data=True),
+        Metric(max(d.parameters for d in deviations), relative=0.5, absolute=1e-6, data=True),
     )
     yield (
         f"golden {method} squares off",
-        Metric(max(d["sum_of_squares"] for d in deviations), relative=0.5, absolute=1e-10, data=True),
+        Metric(max(d.sum_of_squares for d in deviations), relative=0.5, absolute=1e-10, data=True),
     )
     # Rounding differs between processors: one more step, now and then, is not slower.
     yield (
@@ -73,7 +75,7 @@ def clip_metrics() -> Iterator[tuple[str, Metric]]:
     yield "clip track error at age 8, px", Metric(errors.median_at(8), relative=0.1)
     yield "clip tracks over 1 px off", Metric(errors.fraction_over_1px, absolute=0.005)
     yield from _pipeline_metrics(clip)
-    quality = measure(clip, Rectifier(true_scene(clip)), 8)
+    quality = rectification_quality(clip, Rectifier(true_scene(clip)), 8)
     yield "clip rectified gain, dB", Metric(quality.gain_db, "higher", absolute=0.3)
     yield "clip rectified edges off, px", Metric(quality.edge_px, relative=0.2)
 

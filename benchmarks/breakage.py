@@ -1,8 +1,9 @@
-"""Does the gate notice? It runs on copies of the code with a kernel slowed twice, and with a wrong Jacobian of te.
+"""Whether the gate fails on copies of the code with a kernel slowed twice, and with wrong Jacobians of te.
 
-Both must fail; the rows that fail are shown. Nothing is changed in the checkout itself.
+All must fail; the rows that do are shown. Nothing is changed in the checkout itself.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.baseline import FAILURES
-from benchmarks.data import data_folder
+from rssc.datasets.shared import data_folder
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ROOT / "src" / "rssc" / "kernels"
@@ -73,8 +74,8 @@ def gate_on_broken_copy(module: str, change: Callable[[str], str], groups: str) 
 
 
 def main(argv: list[str]) -> int:
-    del argv
-    noticed = {}
+    argparse.ArgumentParser(prog="python -m benchmarks breakage", description=__doc__).parse_args(argv)
+    noticed: dict[str, bool] = {}
     for what, (module, change, groups) in BREAKAGES.items():
         code, lines = gate_on_broken_copy(module, change, groups)
         rows = [line for line in lines if line.startswith("metric") or line.endswith(FAILURES)]

@@ -1,19 +1,57 @@
-"""Whether error bars hold, and whether clips that cannot tell are said to: rendered clips with exact truth."""
+"""Whether error bars hold, and whether footage that determines nothing is flagged: rendered clips with exact truth.
+
+z is the error over its standard deviation. For errors as large as their bars say, its root mean square is 1, 95 % of
+the truths lie in the 95 % interval, and the half-width of that interval is 1.96 / rms(z) = 1.96 times the deviation of
+the errors; a larger figure means that bars are too wide.
+"""
 
 import argparse
-import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import rendered
-from benchmarks.clips import NAMES, Case, Outcome, run_cases
+from benchmarks.clips import Case, Outcome, run_cases
+from benchmarks.limits import Figures, Limit, check
+from rssc.datasets.golden import PARAMETERS
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import SIGMAS_95
 
 HOPELESS = ("static", "pan", "texture", "stabilised")
-"""Clips that cannot tell, whatever is done with them."""
+"""Clips that do not determine the camera, whatever is done with them."""
 DOUBTFUL = ("rotation", "plane")
-"""Clips that may tell; they must be flagged where the truth is outside the interval."""
+"""Clips that may determine it; they must be flagged where the truth is outside the interval."""
+TROUBLES = {
+    "static": Case(motion="static"),
+    "pan": Case(motion="pan"),
+    "texture": Case(texture=0.0),
+    "stabilised": Case(stabilised=True),
+    "rotation": Case(motion="rotation"),
+    "plane": Case(world="plane"),
+}
+LIMITS = (
+    Limit("coverage_95.*", 0.88, 0.99),
+    Limit("half_width_over_deviation.*", 1.5, 3.0),
+    Limit("largest_z", most=4.0),
+    # 9 of 12: a group has a dozen clips or more, and bars that hold miss more of them once in 500 groups.
+    Limit("least_group_coverage", least=0.75),
+    Limit("flagged_degenerate", least=0.95),
+    Limit("flagged_good", most=0.05),
+    Limit("direction_right", least=1.0),
+    Limit("global_recognised", least=0.9),
+)
+_MIN_GROUP = 12
+_GROUPS: dict[str, Callable[[Case], str]] = {
+    "lens": lambda case: case.lens,
+    "readout": lambda case: f"{case.readout:.2f}",
+    "motion": lambda case: case.motion,
+    "footage": lambda case: "H.264" if case.compressed else "PNG",
+    "together": lambda case: f"{'H.264' if case.compressed else 'PNG'} {case.motion}",
+    "axis": lambda case: case.axis,
+}
 
 
 def good_cases(seeds: int) -> list[Case]:
@@ -32,33 +70,32 @@ def global_cases(count: int) -> list[Case]:
 def bad_cases(kind: str, count: int) -> list[Case]:
     """Clips of one kind of trouble."""
     readouts = (0.55, 0.3, 0.93, -0.6)
-    options: dict = {
-        "static": {"motion": "static"},
-        "pan": {"motion": "pan"},
-        "texture": {"texture": 0.0},
-        "stabilised": {"stabilised": True},
-        "rotation": {"motion": "rotation"},
-        "plane": {"world": "plane"},
-    }[kind]
-    return [Case(readout=readouts[i % 4], seed=80 + i, **options) for i in range(count)]
+    return [replace(TROUBLES[kind], readout=readouts[i % 4], seed=80 + i) for i in range(count)]
 
 
-def coverage(outcomes: list[Outcome]) -> dict[str, float]:
-    """Share of the clips with status ok whose truth lies in the 95 % interval, for each parameter."""
-    ok = [outcome for outcome in outcomes if outcome.status == "ok"]
-    return {name: float(np.mean([outcome.inside(name) for outcome in ok])) for name in NAMES}
+def z_scores(outcomes: Iterable[Outcome]) -> FloatArray:
+    """(clips, parameters) errors in standard deviations of the clips with status ok."""
+    rows = [[outcome.in_sigmas(name) for name in PARAMETERS] for outcome in outcomes if outcome.status == "ok"]
+    return np.array(rows).reshape(-1, len(PARAMETERS))
 
 
-def inflation(outcomes: list[Outcome]) -> dict[str, float]:
-    """Median half-width of the 95 % interval over the standard deviation of the errors; 1.96 is perfect."""
-    ok = [outcome for outcome in outcomes if outcome.status == "ok"]
-    return {
-        name: float(
-            np.median([1.96 * outcome.sigmas[name] for outcome in ok])
-            / np.sqrt(np.mean([outcome.errors[name] ** 2 for outcome in ok]))
-        )
-        for name in NAMES
-    }
+def coverage(z: FloatArray) -> dict[str, float]:
+    """Share of the clips whose truth lies in the 95 % interval, for each parameter."""
+    return dict(zip(PARAMETERS, (np.abs(z) <= SIGMAS_95).mean(axis=0).tolist(), strict=True))
+
+
+def half_width_over_deviation(z: FloatArray) -> dict[str, float]:
+    """Half-width of the 95 % interval over the deviation of the errors, every clip in its own sigmas."""
+    return dict(zip(PARAMETERS, (SIGMAS_95 / np.sqrt((z**2).mean(axis=0))).tolist(), strict=True))
+
+
+def by_group(outcomes: list[Outcome]) -> dict[str, FloatArray]:
+    """z-scores of the clips with status ok that have something in common."""
+    groups: dict[str, FloatArray] = {}
+    for title, value_of in _GROUPS.items():
+        for value in dict.fromkeys(value_of(outcome.case) for outcome in outcomes):
+            groups[f"{title}: {value}"] = z_scores(o for o in outcomes if value_of(o.case) == value)
+    return groups
 
 
 def directions(outcomes: list[Outcome]) -> float:
@@ -73,19 +110,52 @@ def directions(outcomes: list[Outcome]) -> float:
     return float(np.mean([o.direction == expected[o.case.axis, o.case.readout > 0] for o in clear]))
 
 
+def figures_of(outcomes: dict[str, list[Outcome]]) -> Figures:
+    """What the outcomes of all kinds of clips come to."""
+    good = outcomes["good"]
+    hopeless = [outcome for kind in HOPELESS for outcome in outcomes[kind]]
+    wrong = [o for kind in DOUBTFUL for o in outcomes[kind] if not all(o.inside(name) for name in PARAMETERS)]
+    recognised = [o.inside("readout_ratio") and any("global" in note for note in o.notes) for o in outcomes["global"]]
+    z = z_scores(good)
+    groups = [group for group in by_group(good).values() if len(group) >= _MIN_GROUP]
+    return {
+        "coverage_95": coverage(z),
+        "half_width_over_deviation": half_width_over_deviation(z),
+        "largest_z": float(np.abs(z_scores(o for group in outcomes.values() for o in group)).max()),
+        "least_group_coverage": min((min(coverage(group).values()) for group in groups), default=1.0),
+        "flagged_degenerate": float(np.mean([_flagged(outcome) for outcome in hopeless + wrong])),
+        "flagged_good": float(np.mean([_flagged(outcome) for outcome in good])),
+        "direction_right": directions(good),
+        "global_recognised": float(np.mean(recognised)),
+        "clips": sum(len(group) for group in outcomes.values()),
+    }
+
+
 def _flagged(outcome: Outcome) -> bool:
     return outcome.status != "ok"
 
 
 def _line(outcome: Outcome) -> str:
-    sigmas = " ".join(f"{outcome.in_sigmas(name):+6.1f}" for name in NAMES)
+    sigmas = " ".join(f"{outcome.in_sigmas(name):+6.1f}" for name in PARAMETERS)
     readout = outcome.errors.get("readout_ratio", np.nan)
     sigma = outcome.sigmas.get("readout_ratio", np.nan)
     shown = f"{readout:+8.5f} {min(sigma, 9.0):8.5f}"
     return f"{outcome.case}   {outcome.status:11s} {shown}  {sigmas}  {'; '.join(outcome.reasons)[:90]}"
 
 
-def main(argv: list[str]) -> None:
+def _group_table(outcomes: list[Outcome]) -> str:
+    lines = [f"{'good clips':30s} clips   " + "   ".join(f"{name[:7]:>16s}" for name in PARAMETERS)]
+    lines.append(f"{'':36s}   " + "   ".join(["cover  mean   rms"] * len(PARAMETERS)))
+    for name, z in {"all": z_scores(outcomes), **by_group(outcomes)}.items():
+        if len(z) == 0:
+            continue
+        covered, mean, rms = (np.abs(z) <= SIGMAS_95).mean(axis=0), z.mean(axis=0), np.sqrt((z**2).mean(axis=0))
+        cells = [f"{c:5.2f} {m:+5.2f} {r:5.2f}" for c, m, r in zip(covered, mean, rms, strict=True)]
+        lines.append(f"{name:30s} {len(z):5d}   " + "   ".join(cells))
+    return "\n".join(lines)
+
+
+def measure(argv: list[str]) -> Figures:
     parser = argparse.ArgumentParser(prog="python -m benchmarks coverage", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each good clip")
@@ -98,7 +168,7 @@ def main(argv: list[str]) -> None:
         **{kind: bad_cases(kind, options.bad) for kind in (*HOPELESS, *DOUBTFUL)},
     }
     print("errors in standard deviations; the first two columns are the error of the readout ratio and its sigma")
-    print(f"{'clip':45s} verdict        ratio    sigma  " + " ".join(f"{name[:6]:>6s}" for name in NAMES))
+    print(f"{'clip':45s} verdict        ratio    sigma  " + " ".join(f"{name[:6]:>6s}" for name in PARAMETERS))
     outcomes: dict[str, list[Outcome]] = {}
     for group, cases in groups.items():
         print(f"--- {group}")
@@ -106,26 +176,11 @@ def main(argv: list[str]) -> None:
         for outcome in run_cases(cases, options.jobs, options.keep):
             outcomes[group].append(outcome)
             print(_line(outcome), flush=True)
-    good = outcomes["good"]
-    hopeless = [outcome for kind in HOPELESS for outcome in outcomes[kind]]
-    wrong = [o for kind in DOUBTFUL for o in outcomes[kind] if not all(o.inside(name) for name in NAMES)]
-    recognised = [o.inside("readout_ratio") and any("global" in note for note in o.notes) for o in outcomes["global"]]
-    covered, widths = coverage(good), inflation(good)
-    figures = {
-        "coverage_95": covered,
-        "half_width_over_deviation": widths,
-        "flagged_degenerate": float(np.mean([_flagged(outcome) for outcome in hopeless + wrong])),
-        "flagged_good": float(np.mean([_flagged(outcome) for outcome in good])),
-        "direction_right": directions(good),
-        "global_recognised": float(np.mean(recognised)),
-        "clips": sum(len(group) for group in outcomes.values()),
-    }
-    print("\nparameter        truth inside 95 %    half-width / deviation (1.96 is perfect)")
-    for name in NAMES:
-        print(f"{name:16s} {covered[name]:17.3f} {widths[name]:13.2f}")
-    print(
-        f"\nflagged: {figures['flagged_degenerate']:.3f} of what cannot tell, {figures['flagged_good']:.3f} of good "
-        f"clips; direction right {figures['direction_right']:.3f}, global shutter recognised "
-        f"{figures['global_recognised']:.3f}"
-    )
-    print(json.dumps(figures))
+    figures = figures_of(outcomes)
+    print("\nshare of truths inside the 95 % interval, mean and root mean square of z = error / sigma")
+    print(_group_table(outcomes["good"]))
+    return figures
+
+
+def main(argv: list[str]) -> int:
+    return check(measure(argv), LIMITS)

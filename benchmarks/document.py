@@ -22,6 +22,9 @@ This page is made by `python -m benchmarks document` from benchmarks/results; do
 command printed, stored by adding `--store` to the command. `python -m benchmarks document --run NAME ...` runs some
 benchmarks (all where no name is given), stores them and makes the page. A "+" behind a commit means that files
 differed from it.
+
+Every benchmark ends with its figures beside their limits, and exits with 1 where one is outside; a line names it. Times
+are limited only as ratios of what was timed in the same run. The last line, "Figures" here, is one JSON object.
 """
 _GATE = """\
 ## The gate: `python -m benchmarks --gate`
@@ -40,9 +43,9 @@ A metric has a direction and a tolerance, and none is an absolute time:
   that is over its limit is measured three times as long before it counts. The ratios belong to a kind of processor and
   to versions of numba: on another kind, `--update` first, on the commit to compare with.
 
-`python -m benchmarks breakage` shows that it notices: it copies the code to a temporary folder, makes `accumulate` do
-its work twice, or te's derivatives in the points or in the readout 5 % too large, and runs the gate there. Each must
-exit with 1.
+`python -m benchmarks breakage` checks that it fails when it should: it copies the code to a temporary folder, makes
+`accumulate` do its work twice, or te's derivatives in the points or in the readout 5 % too large, and runs the gate
+there. Each must exit with 1.
 """
 
 

@@ -13,13 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.accuracy import clip_metrics, golden_metrics, simulated_metrics
 from benchmarks.baseline import BASELINE, Metric, compare, read_baseline, table, write_baseline
-from benchmarks.cost import ROUNDS, Costs, record_calls
+from benchmarks.cost import ROUNDS, TOLERANCE, Costs, record_calls
 
-COST_TOLERANCE = 0.4
-"""Wider than costs scatter on a busy machine (`python -m benchmarks cost`), and far from a kernel slowed twice."""
 _ATTEMPTS = 3
-
-
 GROUPS = ("golden", "simulated", "clip", "cost")
 """First words of the metrics' names."""
 
@@ -43,7 +39,7 @@ def _measure_costs(baseline: Mapping[str, Metric]) -> dict[str, Metric]:
     suspects: set[str] | None = None
     for _ in range(_ATTEMPTS):
         measured = costs.run(ROUNDS, suspects)
-        metrics = {f"cost {name}": Metric(cost, relative=COST_TOLERANCE) for name, cost in measured.items()}
+        metrics = {f"cost {name}": Metric(cost, relative=TOLERANCE) for name, cost in measured.items()}
         worse = (verdict.name for verdict in compare(baseline, metrics) if verdict.text == "WORSE")
         suspects = {name.removeprefix("cost ") for name in worse}
         if not suspects:

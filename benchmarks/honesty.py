@@ -1,32 +1,36 @@
 """Do te's errors match its covariance? Many simulated scenes with Gaussian noise and smooth motion."""
 
 import argparse
-import json
-import os
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 import rssc
-from benchmarks.golden import PARAMETERS, estimates
+from benchmarks.limits import Figures, Limit, check
+from benchmarks.pool import map_in_processes
+from rssc.datasets.golden import PARAMETERS, parameters_of
+from rssc.model.arrays import FloatArray
 from rssc.simulation.scenes import simulate_scene
 
+LIMITS = (Limit("nees", 4.25, 5.75), Limit("bias_standard_errors.*", -4.0, 4.0))
+"""The mean of a chi-square of 5 degrees of freedom scatters by 0.22 over 200 scenes."""
 
-def one_scene(seed: int, frame_count: int, point_count: int, noise: float) -> np.ndarray:
-    """Errors of the five parameters in standard deviations whitened jointly, and each in its own: (2, 5)."""
+
+def one_scene(seed: int, frame_count: int, point_count: int, noise: float) -> FloatArray:
+    """(2, 5) errors of the five parameters: whitened jointly, and each over its own standard deviation."""
     simulated = simulate_scene(seed, frame_count=frame_count, point_count=point_count, pixel_noise=noise)
     adjustment = rssc.adjust(simulated.scene, "te")
-    found, camera = estimates(adjustment), simulated.truth.camera
-    true = (camera.lens.fx, camera.lens.fy, camera.lens.cx, camera.lens.cy, camera.shutter.readout_ratio)
-    error = np.array([found[name] for name in PARAMETERS]) - true
+    found, true = parameters_of(adjustment.scene.camera), parameters_of(simulated.truth.camera)
+    error = np.array([found[name] - true[name] for name in PARAMETERS])
     covariance = adjustment.covariance
     index = [covariance.parameters.index(name) for name in PARAMETERS]
-    matrix = covariance.matrix[np.ix_(index, index)]
-    return np.array([np.linalg.solve(np.linalg.cholesky(matrix), error), error / np.sqrt(np.diag(matrix))])
+    matrix: FloatArray = covariance.matrix[np.ix_(index, index)]
+    whitened = solve_triangular(cholesky(matrix, lower=True), error, lower=True)
+    return np.array([whitened, error / np.sqrt(np.diag(matrix))])
 
 
-def main(argv: list[str]) -> None:
+def measure(argv: list[str]) -> Figures:
     parser = argparse.ArgumentParser(prog="python -m benchmarks honesty", description=__doc__)
     parser.add_argument("--scenes", type=int, default=200)
     parser.add_argument("--frames", type=int, default=50)
@@ -34,17 +38,23 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--noise", type=float, default=0.5, help="standard deviation in pixels")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
-    # One thread per process: the scenes themselves run side by side.
-    os.environ["RSSC_THREADS"] = "1"
     task = partial(one_scene, frame_count=options.frames, point_count=options.points, noise=options.noise)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        errors = np.array(list(pool.map(task, range(options.scenes))))
+    errors = np.array(list(map_in_processes(task, range(options.scenes), options.jobs)))
     nees = float((errors[:, 0] ** 2).sum(axis=1).mean())
-    bias = errors[:, 1].mean(axis=0)
-    spread = errors[:, 1].std(axis=0)
+    bias: FloatArray = errors[:, 1].mean(axis=0)
+    spread: FloatArray = errors[:, 1].std(axis=0)
     print(f"{options.scenes} scenes of {options.frames} frames and {options.points} points, noise {options.noise} px\n")
     print(f"{'parameter':14s} {'mean error / sigma':>19s} {'spread / sigma':>15s}")
     for name, mean, deviation in zip(PARAMETERS, bias, spread, strict=True):
         print(f"{name:14s} {mean:19.3f} {deviation:15.3f}")
-    print(f"\nmean normalised squared error of all five: {nees:.3f} (5 is perfect)")
-    print(json.dumps({"nees": nees, "bias_sigmas": dict(zip(PARAMETERS, bias.tolist(), strict=True))}))
+    print(f"\nmean normalised squared error of all five: {nees:.3f} (expected 5)")
+    standard_errors = bias * np.sqrt(options.scenes)
+    return {
+        "nees": nees,
+        "bias_sigmas": dict(zip(PARAMETERS, bias.tolist(), strict=True)),
+        "bias_standard_errors": dict(zip(PARAMETERS, standard_errors.tolist(), strict=True)),
+    }
+
+
+def main(argv: list[str]) -> int:
+    return check(measure(argv), LIMITS)

@@ -1,8 +1,6 @@
 """The two pictures of the README, from rendered clips: the top of the demo's report, and a frame before and after."""
 
 import argparse
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -10,18 +8,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from tests.browser import FLAGS, chromium
+
 REPORT_NAME, BEFORE_AFTER_NAME = "report.jpg", "before_after.jpg"
-# A 3D view needs WebGL, which a machine without a GPU has in software only.
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 _REPORT_VIEW = (820, 1130)
 _JPEG_QUALITY = 85
 _GAP_PX = 8
-
-
-def chromium() -> str | None:
-    """Path of an installed Chromium; RSSC_CHROMIUM says which."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return os.environ.get("RSSC_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 def report_picture(report: Path) -> np.ndarray:

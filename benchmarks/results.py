@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -36,7 +36,7 @@ class Result:
 class _Both(io.StringIO):
     """Keeps what it also shows."""
 
-    def __init__(self, shown) -> None:
+    def __init__(self, shown: TextIO) -> None:
         super().__init__()
         self._shown = shown
 
@@ -46,12 +46,12 @@ class _Both(io.StringIO):
         return super().write(text)
 
 
-def run_and_store(name: str, run: Callable[[list[str]], int | None], argv: list[str]) -> int:
+def run_and_store(name: str, run: Callable[[list[str]], int], argv: list[str]) -> int:
     """Runs a benchmark and stores what it prints."""
     output = _Both(sys.stdout)
     load = os.getloadavg()[0]
     with redirect_stdout(output):
-        code = run(argv) or 0
+        code = run(argv)
     text, _, last = output.getvalue().rstrip().rpartition("\n")
     result = Result(
         name=name,

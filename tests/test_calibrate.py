@@ -26,7 +26,7 @@ from rssc.simulation.clip_files import write_clip
 
 @pytest.fixture(scope="module")
 def clip():
-    lens = typical_lens("opencv", 480, 360)
+    lens = replace(typical_lens("opencv", 480, 360), distortion=(-0.3, 0.1, 0.002, -0.0015))
     return render_clip(ClipOptions(480, 360, 30, lens=lens, readout_ratio=0.7, motion="shaky", seed=3))
 
 
@@ -49,6 +49,16 @@ def test_finds_the_truth(clip, calibration):
     assert (lens.fx, lens.fy) == pytest.approx((true.fx, true.fy), rel=0.003)
     assert (lens.cx, lens.cy) == pytest.approx((true.cx, true.cy), abs=1.5)
     assert calibration.sigma("readout_ratio") < 0.01
+
+
+def test_finds_the_distortion(clip, calibration):
+    lens, true = calibration.camera.lens, clip.camera.lens
+    assert lens.model == "opencv"
+    for name, value, expected, limit in zip(
+        lens.coefficient_names, lens.distortion, true.distortion, (5e-4, 1e-3, 1e-4, 1e-4), strict=True
+    ):
+        assert value == pytest.approx(expected, abs=limit), name
+        assert abs(value - expected) < 4 * calibration.sigma(name), name
 
 
 def test_writes_complete_files(calibration, tmp_path):
@@ -114,7 +124,8 @@ def test_methods_of_the_paper_run_as_they_are(folder):
 
 
 def test_a_camera_that_only_turns_is_calibrated_by_its_turning(clip, tmp_path):
-    turning = render_clip(replace(clip.options, motion="rotation", seed=4))
+    lens = typical_lens("opencv", 480, 360)
+    turning = render_clip(replace(clip.options, lens=lens, motion="rotation", seed=4))
     write_clip(turning, tmp_path / "clip", video=False)
     found = rssc.calibrate(tmp_path / "clip", fps=30.0)
     write_results(found, tmp_path)

@@ -11,21 +11,19 @@ import pytest
 from rssc.errors import InputError
 from rssc.io.calibration_file import CalibrationFile
 from rssc.io.stretches_file import read_stretches, stretches_bytes
-from rssc.model import Camera, Lens, Shutter, Trajectory
+from rssc.model import Lens, Trajectory
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.stretch import Stretch
 from rssc.simulation.scenes import simulate_scene
-
-NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4", "readout_ratio")
+from tests.builders import make_calibration, make_camera
 
 
 @pytest.fixture
 def calibration(rng):
     root = rng.normal(size=(9, 9))
-    lens = Lens("fisheye", 500.0, 501.0, 320.0, 240.0, (0.1, 0.0, -0.01, 0.0))
-    return Calibration(
-        Camera(640, 480, lens, Shutter(-0.6)), 1 / 30, NAMES, root @ root.T, "weak", ("too slow",), "te", 0.66,
-        Statistics(60, 10, 100, 0.1, 5, {"tracking": 1.0}),
+    return make_calibration(
+        make_camera("fisheye", readout_ratio=-0.6), covariance=root @ root.T, status="weak", reasons=("too slow",),
+        knot_spacing=0.66, statistics=Statistics(60, 10, 100, 0.1, 5, {"tracking": 1.0}),
     )  # fmt: skip
 
 
@@ -173,7 +171,7 @@ def test_only_files_beside_a_calibration_are_its_stretches(calibration, tmp_path
 
 def test_sigma_of_a_parameter_that_is_none_is_an_error(calibration):
     assert calibration.sigma("readout_ratio") == np.sqrt(calibration.covariance[-1, -1])
-    fixed = replace(calibration, parameters=NAMES[:-1], covariance=calibration.covariance[:-1, :-1])
+    fixed = replace(calibration, parameters=calibration.parameters[:-1], covariance=calibration.covariance[:-1, :-1])
     assert fixed.sigma("readout_ratio") == 0.0
     for typo in ("typo", "p1", "", "readout"):
         with pytest.raises(InputError, match=f"no parameter {typo!r}; expected one of fx, fy, .*, readout_ratio"):

@@ -15,30 +15,24 @@ from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
 from rssc.io.tum import read_euroc, read_tum, tum_text
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.calibration import Calibration, Statistics
 from rssc.model.poses import camera_centres
 from rssc.model.similarity import fit_similarity
 from rssc.outputs.evaluate import evaluate
 from rssc.simulation.motion import room_motion
+from tests.builders import make_calibration, make_camera, parameter_names
 
-CAMERA = Camera(640, 480, Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)), Shutter(0.62))
-NAMES = (*CAMERA.lens.parameter_names, "readout_ratio")
+CAMERA = make_camera("radial", readout_ratio=0.62)
+NAMES = parameter_names(CAMERA)
 IDENTITY = (1.0, np.eye(3), np.zeros(3))
-
-
-def calibration_of(camera: Camera) -> Calibration:
-    names = (*camera.lens.parameter_names, "readout_ratio")
-    return Calibration(
-        camera, 1 / 30, names, np.diag(np.linspace(0.1, 0.5, len(names)) ** 2), "ok", (), "te", 1.0,
-        Statistics(2, 3, 4, 0.1, 5),
-    )  # fmt: skip
 
 
 @pytest.fixture
 def files(tmp_path):
     """A calibration whose values are each a tenth off, with its truth."""
     lens = CAMERA.lens.with_parameters(CAMERA.lens.parameters[:6] + 0.1)
-    calibration_of(CAMERA.with_lens(lens).with_readout_ratio(0.72)).save(tmp_path / "calibration.json")
+    camera = CAMERA.with_lens(lens).with_readout_ratio(0.72)
+    covariance = np.diag(np.linspace(0.1, 0.5, len(NAMES)) ** 2)
+    make_calibration(camera, covariance=covariance).save(tmp_path / "calibration.json")
     (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA, 1 / 30)))
     return tmp_path
 

@@ -16,33 +16,24 @@ from rssc.errors import InputError
 from rssc.io.lens_files import read_lens
 from rssc.io.ply import ply_bytes
 from rssc.kernels import lie
-from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
-from rssc.model.calibration import Calibration, Statistics
-from rssc.model.stretch import Stretch
+from rssc.model import LENS_MODELS, Lens, Trajectory
 from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, write_export
 from rssc.outputs.exporters.exporter import DIRECTIONS
 from rssc.simulation.motion import room_motion
-from rssc.simulation.projection import inside_image, rolling_shutter_project
 from rssc.solver.spline_fit import fit_trajectory
+from tests.builders import make_calibration, make_camera, make_scene, make_stretch
 from tests.exporter_readers import READERS, Truth
 
 # Odd sizes have a middle row and a middle column.
 WIDTH, HEIGHT, INTERVAL_S, FRAMES, TOLERANCE_PX = 641, 481, 1 / 29.97, 4, 1e-3
-LENSES = {
-    "pinhole": Lens("pinhole", 512.0, 509.0, 324.0, 236.0),
-    "radial": Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03)),
-    "opencv": Lens("opencv", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03, 0.002, -0.003)),
-    "fisheye": Lens("fisheye", 312.0, 309.0, 324.0, 236.0, (0.02, -0.01, 0.004, -0.001)),
-}
+LENSES = {model: make_camera(model, WIDTH, HEIGHT).lens for model in LENS_MODELS}
 DOWNWARD_ONLY = ("kalibr", "vins", "opendronemap", "nerfstudio")
 LINEAR = ("nerfstudio", "gsplat", "instant-ngp")
 """Tools that interpolate within a frame."""
 
 
 def camera_of(lens="opencv", direction="top_to_bottom", ratio=0.62):
-    axis = "rows" if direction in ("top_to_bottom", "bottom_to_top") else "columns"
-    sign = -1 if direction in ("bottom_to_top", "right_to_left") else 1
-    return Camera(WIDTH, HEIGHT, LENSES[lens], Shutter(sign * ratio, axis))
+    return make_camera(lens, WIDTH, HEIGHT, readout_ratio=ratio, direction=direction)
 
 
 def trajectory_of(motion):
@@ -58,23 +49,9 @@ def trajectory_of(motion):
 
 
 def calibration_of(camera, motion="hand"):
-    trajectory = trajectory_of(motion)
-    rng = np.random.default_rng(3)
-    points = rng.uniform((-3, -2, 4), (3, 2, 8), (60, 3))
-    frames, numbers = (index.ravel() for index in np.meshgrid(range(FRAMES), range(60), indexing="ij"))
-    pixels, local = rolling_shutter_project(camera, trajectory, points[numbers], frames.astype(float))
-    seen = inside_image(camera, pixels, local) & (numbers != 7)
-    tracks = Tracks(FRAMES, 60, frames[seen], numbers[seen], pixels[seen])
-    poses = trajectory.cam_from_world(np.arange(FRAMES))
-    names = tuple(f"frame_{i:06d}" for i in range(10, 10 + FRAMES))
-    scene = Scene(camera, tracks, points, poses, trajectory=trajectory)
-    stretch = Stretch(scene, 2.0 + INTERVAL_S * np.arange(FRAMES), np.arange(10, 10 + FRAMES), names, "clip.mp4")
-    parameters = (*camera.lens.parameter_names, "readout_ratio")
-    return Calibration(
-        camera, INTERVAL_S, parameters, np.eye(len(parameters)), "ok", (), "te", 0.66,
-        Statistics(FRAMES, 60, len(tracks), 0.1, 5),
-        stretches=(stretch,),
-    )  # fmt: skip
+    scene = make_scene(camera, trajectory_of(motion), FRAMES)
+    stretch = make_stretch(scene, first_frame=10, start_s=2.0, interval_s=INTERVAL_S)
+    return make_calibration(camera, (stretch,), frame_interval_s=INTERVAL_S, knot_spacing=0.66)
 
 
 def lines_of(camera):

@@ -11,12 +11,13 @@ import cv2
 import numpy as np
 import pytest
 
-from benchmarks.rectify import measure, true_calibration, true_scene
 from rssc.errors import InputError
 from rssc.model import Camera, Lens
 from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, rectify_frame
 from rssc.outputs.rectify_footage import _stretches_of, rectify_footage
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.simulation.rectification import rectification_quality
+from rssc.simulation.truth import true_calibration, true_scene
 
 WIDTH, HEIGHT, FRAMES = 320, 240, 12
 
@@ -49,7 +50,7 @@ def scene(clip):
 )
 def test_frames_become_what_a_global_shutter_sees(lens, ratio, axis, row):
     clip = make_clip(lens=lens, ratio=ratio, axis=axis)
-    quality = measure(clip, Rectifier(true_scene(clip, spacing=12), RectifyOptions(row=row)), step=5)
+    quality = rectification_quality(clip, Rectifier(true_scene(clip, spacing=12), RectifyOptions(row=row)), step=5)
     assert quality.gain_db > 8
     assert quality.edge_px < 0.5 < quality.edge_before_px
     assert quality.bend_px < 0.5

@@ -12,17 +12,17 @@ from scipy.spatial.transform import Rotation
 import rssc
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.calibration import Calibration, ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
-from rssc.model.stretch import Stretch
+from rssc.model.calibration import ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
 from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
 from rssc.outputs.report.report import render_report, write_report
 from rssc.outputs.report.residuals import residuals_of
 from rssc.outputs.report.summary import field_of_view, number, quantities
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.problem import with_trajectory
+from tests.builders import make_calibration, make_camera, make_stretch
 
 MAX_BYTES = 8_000_000
-CAMERA = Camera(320, 240, Lens("radial", 250.0, 251.0, 160.0, 118.0, (-0.1, 0.02)), Shutter(0.5))
+CAMERA = make_camera("radial", 320, 240)
 UNCERTAINTY = ErrorBudget(
     parts={"noise": {"fx": 0.1, "readout_ratio": 0.001}, "shared": {"fx": 0.3, "readout_ratio": 0.002}},
     windows=(
@@ -46,25 +46,23 @@ def adjusted():
 
 @pytest.fixture(scope="module")
 def calibration(adjusted):
-    return make_calibration(adjusted)
+    return calibration_of(adjusted)
 
 
-def make_calibration(adjusted, **changes):
-    scene = adjusted.scene
-    frames = scene.tracks.frame_count
-    stretch = Stretch(
-        scene, np.arange(frames) / 30, np.arange(frames), tuple(f"f{i}" for i in range(frames)), "clip.mp4"
-    )
+def calibration_of(adjusted, **changes):
+    tracks = adjusted.scene.tracks
     fields = {
-        "camera": scene.camera, "frame_interval_s": 1 / 30, "parameters": adjusted.covariance.parameters,
-        "covariance": adjusted.covariance.matrix, "status": "ok", "reasons": (), "method": "te", "knot_spacing": 1.0,
+        "camera": adjusted.scene.camera,
+        "parameters": adjusted.covariance.parameters,
+        "covariance": adjusted.covariance.matrix,
         "statistics": Statistics(
-            frames=frames, points=scene.tracks.point_count, observations=len(scene.tracks), rms_px=0.2,
+            frames=tracks.frame_count, points=tracks.point_count, observations=len(tracks), rms_px=0.2,
             iterations=3, cost_by_iteration=(3.0, 2.0, 1.5, 1.4), seconds={"tracking": 1.0, "solving": 2.5},
         ),
-        "stretches": (stretch,), "uncertainty": UNCERTAINTY,
+        "stretches": (make_stretch(adjusted.scene),),
+        "uncertainty": UNCERTAINTY,
     }  # fmt: skip
-    return Calibration(**{**fields, **changes})
+    return make_calibration(**{**fields, **changes})
 
 
 def grey_frames(source, numbers):
@@ -121,22 +119,20 @@ def test_missing_footage_is_said(calibration):
 
 def test_weak_calibrations_have_a_report_too(calibration, adjusted):
     unknown = np.diag(np.full(len(calibration.parameters), 1e18))
-    lost = make_calibration(adjusted, covariance=unknown, status="degenerate", reasons=("the camera <stood> still",))
+    lost = calibration_of(adjusted, covariance=unknown, status="degenerate", reasons=("the camera <stood> still",))
     page = render_report(lost, grey_frames)
     assert "Do not use these numbers" in page
     assert "the camera &lt;stood&gt; still" in page
     assert page.count("cannot be estimated") == 3 + len(CAMERA.lens.parameter_names)
     assert "projection" not in plots_in(page)
-    bare = make_calibration(
-        adjusted, stretches=(), parameters=(), covariance=np.zeros((0, 0)), uncertainty=ErrorBudget()
-    )
+    bare = calibration_of(adjusted, stretches=(), parameters=(), covariance=np.zeros((0, 0)), uncertainty=ErrorBudget())
     assert set(plots_in(render_report(bare, grey_frames))) == {"convergence"}
 
 
 def test_methods_without_a_trajectory_have_a_report_too(adjusted):
     scene = replace(adjusted.scene, trajectory=None)
-    stretch = replace(make_calibration(adjusted).stretches[0], scene=scene)
-    page = render_report(make_calibration(adjusted, method="ceq", stretches=(stretch,)), grey_frames)
+    stretch = replace(calibration_of(adjusted).stretches[0], scene=scene)
+    page = render_report(calibration_of(adjusted, method="ceq", stretches=(stretch,)), grey_frames)
     assert {"residual-map", "space", "velocity"} <= set(plots_in(page))
 
 
@@ -164,7 +160,7 @@ def test_a_path_is_put_through_free_poses(adjusted):
 def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
     lens = Lens(model, 250.0, 252.0, 161.0, 117.0, (-0.02, 0.01, 0.001, -0.001))
     root = np.diag([0.5, 0.5, 1.0, 1.0, 2e-3, 2e-3, 1e-3, 1e-3]) @ rng.normal(size=(8, 8)) / 3
-    calibration = make_calibration(
+    calibration = calibration_of(
         adjusted, camera=replace(CAMERA, lens=lens), parameters=lens.parameter_names, covariance=root @ root.T
     )
     columns, rows = uncertainty_grid(CAMERA)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.pictures import FLAGS, chromium
+from tests.browser import FLAGS, chromium
 from tests.test_report import adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
 CHROMIUM = chromium()

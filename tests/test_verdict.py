@@ -5,19 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.model import Camera, Lens, Shutter
 from rssc.model.covariance import Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.verdict import advice, treacherous_motion, uncertain_parameters, weak_direction
 from rssc.simulation.scenes import simulate_scene
+from tests.builders import make_camera, make_covariance
 
-CAMERA = Camera(640, 480, Lens("pinhole", 500.0, 500.0, 320.0, 240.0), Shutter(0.5))
-NAMES = ("fx", "fy", "cx", "cy", "readout_ratio")
+CAMERA = make_camera()
 GOOD = MotionSummary(0.01, 0.005, 8.0, 4.0, 0.3, 0.4, 0.3)
 
 
 def covariance(**sigmas):
-    return Covariance(NAMES, np.diag([sigmas.get(name, 1e-4) ** 2 for name in NAMES]))
+    return make_covariance(CAMERA, 1e-4, **sigmas)
 
 
 def test_small_error_bars_are_fine():
@@ -65,11 +64,15 @@ def test_motion_that_nothing_checks_is_flagged_whatever_the_error_bars():
 
 
 def test_the_weak_direction_is_named():
-    matrix = covariance().matrix.copy()
+    known = covariance()
+    matrix = known.matrix.copy()
     # Readout and fy go together.
     matrix[1, 1], matrix[4, 4], matrix[1, 4] = 25.0, 0.01**2, 0.99 * 5.0 * 0.01
     matrix[4, 1] = matrix[1, 4]
-    assert set(weak_direction(CAMERA, Covariance(NAMES, matrix)).split(" against ")) == {"fy", "readout_ratio"}
+    assert set(weak_direction(CAMERA, Covariance(known.parameters, matrix)).split(" against ")) == {
+        "fy",
+        "readout_ratio",
+    }
 
 
 def test_summary_of_a_simulated_walk():

@@ -3,6 +3,8 @@
 shared       the two clips of the shared data, where they are present
 tum_rsvi     the TUM rolling-shutter visual-inertial dataset, as it is downloaded
 folder       any folder with a truth.json; also for WHU-RSVI
+
+Beside them, `golden` loads the fixed bundle adjustment problem of the shared data.
 """
 
 from pathlib import Path

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from rssc.datasets.sequence import Found, Sequence
+from rssc.errors import InputError
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import Lens
 
@@ -23,6 +24,19 @@ def data_folder() -> Path | None:
     """The folder of the shared data, or None where it is absent."""
     folder = Path(os.environ.get("RSSC_DATA") or Path.cwd().parent / "shared" / "data")
     return folder if folder.is_dir() else None
+
+
+def require_data(*parts: str) -> Path:
+    """A path inside the shared data.
+
+    Raises:
+        InputError: It is not here; says how to provide it.
+    """
+    folder = data_folder()
+    path = folder.joinpath(*parts) if folder else None
+    if path is None or not path.exists():
+        raise InputError(f"{'/'.join(parts)} of the shared data is not here; set RSSC_DATA to the folder that has it.")
+    return path
 
 
 def find_sequences() -> Found:

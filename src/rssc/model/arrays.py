@@ -1,4 +1,7 @@
-"""Checks at the boundary between users' arrays and the kernels."""
+"""Arrays of the model: checks at the boundary between users' arrays and the kernels, and values that hold arrays."""
+
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +12,32 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Image = NDArray[np.uint8]
 """(height, width) grey or (height, width, 3) RGB values, or a stack of such images."""
+
+NOT_GIVEN: FloatArray = np.empty(0)
+"""Stands for an array that is computed where it is not given; compare with `is`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayEquality:  # noqa: PLW1641 (not hashable, as arrays are not)
+    """Base of dataclasses (with `eq=False`) that hold arrays: equal field by field, arrays by shape and values.
+
+    The `==` of a plain dataclass raises there, because comparing arrays gives arrays.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    has_array = any(isinstance(value, np.ndarray) for value in (a, b))
+    return np.array_equal(a, b) if has_array else bool(a == b)
+
+
+def not_given() -> FloatArray:
+    """Default factory of arrays that are computed where they are not given."""
+    return NOT_GIVEN
 
 
 def float_array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

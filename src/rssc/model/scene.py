@@ -1,18 +1,18 @@
 """A scene: what bundle adjustment starts from and what it returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.model.arrays import FloatArray, IntArray, float_array, index_array
+from rssc.model.arrays import NOT_GIVEN, ArrayEquality, FloatArray, IntArray, float_array, index_array, not_given
 from rssc.model.camera import Camera
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 
 
-@dataclass(frozen=True)
-class Neighbours:
+@dataclass(frozen=True, eq=False)
+class Neighbours(ArrayEquality):
     """Positions of points around a frame, for the rectified residuals.
 
     Usually linked from the tracks; given explicitly where positions in neighbouring frames come from elsewhere.
@@ -31,8 +31,8 @@ class Neighbours:
         return len(self.frames)
 
 
-@dataclass(frozen=True)
-class Scene:
+@dataclass(frozen=True, eq=False)
+class Scene(ArrayEquality):
     """Camera, tracks, frame times, poses and points; all of it measured, assumed or estimated so far."""
 
     camera: Camera
@@ -41,7 +41,7 @@ class Scene:
     """(p, 3) in world coordinates."""
     cam_from_world: FloatArray
     """(f, 3, 4) pose of each frame."""
-    frame_times: FloatArray = None  # type: ignore[assignment]
+    frame_times: FloatArray = field(default_factory=not_given)
     """(f,) time of each frame's first row in median frame intervals; 0, 1, 2, .. where not given."""
     trajectory: Trajectory | None = None
     """A continuous trajectory to start from; fitted to `cam_from_world` where not given."""
@@ -61,7 +61,7 @@ class Scene:
                 f"cam_from_world[{int(np.argmax(error))}] is not a rotation: R R^T is {error.max():.1e} off."
             )
         object.__setattr__(self, "cam_from_world", poses)
-        times = np.arange(frame_count, dtype=float) if self.frame_times is None else self.frame_times
+        times = np.arange(frame_count, dtype=float) if self.frame_times is NOT_GIVEN else self.frame_times
         times = float_array("frame_times", times, (frame_count,))
         if np.any(np.diff(times) <= 0):
             raise InputError(f"frame_times must increase; they do not after frame {int(np.argmin(np.diff(times)))}.")

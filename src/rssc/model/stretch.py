@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import ArrayEquality, FloatArray, IntArray
 from rssc.model.scene import Scene
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class Stretch(ArrayEquality):
     """Frames of a source with their scene. `scene.frame_times` are in frame intervals from the first of them."""
 
     scene: Scene

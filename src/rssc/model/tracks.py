@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
-from rssc.model.arrays import FloatArray, IntArray, float_array, index_array
+from rssc.model.arrays import NOT_GIVEN, ArrayEquality, FloatArray, IntArray, float_array, index_array, not_given
 
 
-@dataclass(frozen=True)
-class Tracks:
+@dataclass(frozen=True, eq=False)
+class Tracks(ArrayEquality):
     """A table of observations, sorted by point and then by frame.
 
     The sorting is done here: give the arrays in any order.
@@ -24,7 +24,7 @@ class Tracks:
     """(m,) point of each observation."""
     pixels: FloatArray
     """(m, 2) pixel of each observation."""
-    sigmas: FloatArray = field(default=None)  # type: ignore[assignment]
+    sigmas: FloatArray = field(default_factory=not_given)
     """(m,) standard deviation of each observation in pixels; 1 where not given."""
 
     def __post_init__(self) -> None:
@@ -33,7 +33,8 @@ class Tracks:
         frames = index_array("frames", self.frames, (-1,), self.frame_count, "frames")
         points = index_array("points", self.points, (len(frames),), self.point_count, "points")
         pixels = float_array("pixels", self.pixels, (len(frames), 2))
-        sigmas = float_array("sigmas", np.ones(len(frames)) if self.sigmas is None else self.sigmas, (len(frames),))
+        sigmas = np.ones(len(frames)) if self.sigmas is NOT_GIVEN else self.sigmas
+        sigmas = float_array("sigmas", sigmas, (len(frames),))
         if np.any(sigmas <= 0):
             raise InputError(
                 f"sigmas[{int(np.argmin(sigmas))}] is {sigmas.min()}; expected a positive number of pixels."

@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
 from rssc.kernels import spline
-from rssc.model.arrays import FloatArray, float_array
+from rssc.model.arrays import ArrayEquality, FloatArray, float_array
 
 
-@dataclass(frozen=True)
-class Trajectory:
+@dataclass(frozen=True, eq=False)
+class Trajectory(ArrayEquality):
     """A cumulative cubic B-spline on SE(3) over cam_from_world, with uniform knots."""
 
     control_poses: FloatArray

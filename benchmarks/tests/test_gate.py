@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from benchmarks import breakage, document, gate, results
 from benchmarks.__main__ import NAMES
 from benchmarks.baseline import Metric, compare, read_baseline, write_baseline
-from benchmarks.cost import Call, Costs, recording
-from rssc.kernels import lens as lens_kernels
+from benchmarks.cost import KERNELS, Call, Costs, recording
+from rssc.kernels import lenses as lens_kernels
 from rssc.model import Lens
 
 BASELINE = read_baseline()
@@ -150,3 +151,9 @@ def test_results_are_stored_and_documented(monkeypatch, tmp_path, capsys):
 def test_every_benchmark_has_a_module():
     for name in NAMES:
         assert (breakage.ROOT / "benchmarks" / f"{name}.py").exists()
+
+
+@pytest.mark.parametrize("path", [path for paths in KERNELS.values() for path in paths])
+def test_kernels_that_are_timed_exist(path):
+    module, _, name = path.rpartition(".")
+    assert callable(getattr(import_module(module), name))
