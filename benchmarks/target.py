@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.limits import Figures, Limit, check
 from rssc.io.target_file import read_target
+from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.target import calibrate_target
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
@@ -40,7 +41,7 @@ def measure(argv: list[str]) -> Figures:
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             write_clip(clip, folder, video=False)
-            result = calibrate_target(Path(folder), word, fps=clip.options.frames_per_second)
+            result = calibrate_target(Path(folder), word, TargetOptions(fps=clip.options.frames_per_second))
         found, truth = result.camera, clip.camera
         errors = {
             "readout": 100 * (found.shutter.readout_ratio / truth.shutter.readout_ratio - 1),

@@ -1,4 +1,4 @@
-"""The whole flow on a small rendered clip, and the command line's answers to bad input."""
+"""The whole flow on a small rendered clip, and the command line's words on bad input."""
 
 import json
 import subprocess
@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 import rssc
+import rssc.pipeline.check as quick
 from rssc.cli.options import parse_frames
 from rssc.errors import InputError
+from rssc.footage.footage import read_footage
 from rssc.model.calibration import Calibration
 from rssc.outputs.exporters import export_files
 from rssc.outputs.result_folder import write_results
 from rssc.pipeline.check import check
-from rssc.pipeline.result import cannot_tell
-from rssc.pipeline.stretch import CalibrateOptions
+from rssc.pipeline.options import SourceOptions
+from rssc.pipeline.result import degenerate_result
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
 
@@ -71,10 +73,11 @@ def test_writes_complete_files(calibration, tmp_path):
     np.testing.assert_allclose(np.diff(rows[:, 0]), 1 / 30, atol=1e-6)
 
 
-def test_results_without_an_answer_leave_nothing_of_an_earlier_one(calibration, tmp_path):
+def test_degenerate_results_leave_nothing_of_an_earlier_one(calibration, folder, tmp_path):
     write_results(calibration, tmp_path)
     assert (tmp_path / "stretches.npz").exists()
-    write_results(cannot_tell(480, 360, 1 / 30, ("the camera hardly moved",), CalibrateOptions()), tmp_path)
+    footage = read_footage(folder, fps=30.0)
+    write_results(degenerate_result(footage, "the camera hardly moved"), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration.json", "report.html"]
     assert "hardly moved" in (tmp_path / "report.html").read_text()
     nothing = Calibration.load(tmp_path / "calibration.json")
@@ -97,9 +100,21 @@ def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_p
 
 
 def test_a_quick_look_agrees(clip, folder):
-    found = check(folder, fps=30.0)
+    found = check(folder, SourceOptions(fps=30.0))
     assert found.status == "ok", found.reasons
     assert found.camera.shutter.readout_ratio == pytest.approx(clip.camera.shutter.readout_ratio, abs=0.05)
+
+
+def test_a_quick_look_at_what_fits_no_distance_says_so(folder, monkeypatch):
+    """We built the scene, so what is wrong with it is no bad input."""
+
+    def refuse(scene, tracks):
+        raise InputError("point 3 lies behind a camera that sees it")
+
+    monkeypatch.setattr(quick, "restart", refuse)
+    found = check(folder, SourceOptions(fps=30.0, frames=(0, 12)))
+    assert found.status == "degenerate"
+    assert "walk sideways" in found.reasons[0]
 
 
 def test_methods_of_the_paper_run_as_they_are(folder):
@@ -120,7 +135,7 @@ def test_a_camera_that_only_turns_is_calibrated_by_its_turning(clip, tmp_path):
     assert found.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
     path = found.stretches[0].scene.cam_from_world[:, :, 3]
     assert not path.any()
-    quick = check(tmp_path / "clip", fps=30.0)
+    quick = check(tmp_path / "clip", SourceOptions(fps=30.0))
     assert quick.status == "weak" and any("hardly changed its place" in reason for reason in quick.reasons)
 
 
@@ -188,6 +203,21 @@ def test_bad_input_is_one_clear_line(bad_inputs, tmp_path, source, options, code
         assert json.loads((tmp_path / "out" / "calibration.json").read_text())["status"] == "degenerate"
 
 
+def test_a_script_without_a_main_guard_calibrates_several_clips(bad_inputs, tmp_path):
+    """Neither clip can be calibrated, which the processes must report; they must not run the script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import rssc\n"
+        "print('begins')\n"
+        f"result = rssc.calibrate({[str(bad_inputs / name) for name in ('fog', 'plain')]!r}, fps=30.0)\n"
+        "print(result.status, result.reasons)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("begins") == 1
+    assert "degenerate" in done.stdout and "of fog: " in done.stdout and "of plain: " in done.stdout
+
+
 def test_help_teaches():
     done = command("calibrate", "--help")
     assert done.returncode == 0
@@ -198,7 +228,6 @@ def test_help_teaches():
 def test_frame_ranges():
     assert parse_frames("3:9") == (3, 9)
     assert parse_frames(":9") == (None, 9)
-    assert parse_frames(None) is None
     with pytest.raises(InputError, match="A:B"):
         parse_frames("x:1")
 

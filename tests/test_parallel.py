@@ -1,9 +1,23 @@
-"""Chunks of work in threads."""
+"""Threads, BLAS, processes and progress."""
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import cv2
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from rssc.runtime.threads import balanced_chunks, run_chunks
+from rssc.errors import InputError, NotCalibratableError
+from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
+from rssc.runtime.progress import Stages
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 
 
 @pytest.mark.parametrize("chunk_count", [1, 2, 7, 100])
@@ -33,3 +47,132 @@ def test_errors_reach_the_caller():
 
     with pytest.raises(ArithmeticError, match="chunk 3"):
         run_chunks(task, [(i, i + 1) for i in range(8)])
+
+
+def test_a_number_of_threads_that_is_none_is_one_clear_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("RSSC_THREADS", "two")
+    with pytest.raises(InputError, match="RSSC_THREADS is 'two'; expected a whole number"):
+        thread_count()
+    line = [sys.executable, "-m", "rssc", "simulate", "-o", str(tmp_path), "--images"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "rssc: RSSC_THREADS is 'two'; expected a whole number of threads."
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_gets_its_threads_back_when_the_last_thread_leaves():
+    before = blas_threads()
+    if before == {1}:
+        pytest.skip("BLAS has one thread anyway")
+    entered, leave = threading.Event(), threading.Event()
+
+    @with_serial_blas
+    def hold() -> None:
+        entered.set()
+        leave.wait(10)
+
+    @with_serial_blas
+    def enter_and_let_go() -> set[int]:
+        # The first to enter leaves first, while this one is still inside.
+        leave.set()
+        first.join()
+        return blas_threads()
+
+    first = threading.Thread(target=hold)
+    first.start()
+    entered.wait(10)
+    assert enter_and_let_go() == {1}
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("tasks", "cores", "expected"),
+    [(2, 16, (2, 8)), (3, 16, (3, 5)), (1, 16, (1, 16)), (4, 2, (2, 1)), (20, 16, (16, 1)), (5, 1, (1, 1))],
+)
+def test_processes_share_the_cores(tasks, cores, expected):
+    assert share_cores(tasks, cores) == expected
+
+
+def threads_of_libraries(_: int) -> tuple[int, set[int], int]:
+    np.linalg.inv(np.eye(2))
+    return thread_count(), {pool["num_threads"] for pool in threadpool_info()}, cv2.getNumThreads()
+
+
+def test_processes_have_the_threads_that_they_are_given():
+    outcomes = dict(run_tasks(threads_of_libraries, [0, 1], workers=2, threads=1))
+    assert [outcomes[i].result() for i in (0, 1)] == [(1, {1}, 1)] * 2
+
+
+def end_somehow(how: str) -> str:
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "crashed":
+        os.kill(os.getpid(), signal.SIGBUS)
+    if how == "left":
+        os._exit(7)
+    if how == "refused":
+        raise NotCalibratableError("too dark")
+    return how
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("killed", r"killed by signal 9 \(SIGKILL\), most likely because memory ran out"),
+        ("crashed", r"killed by signal 7 \(SIGBUS\)$"),
+        ("left", "ended with exit code 7"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_process_that_dies_is_reported_as_what_it_was(how, words):
+    with pytest.raises(WorkerDiedError, match=words):
+        for _ in run_tasks(end_somehow, ["fine", how], workers=2):
+            pass
+
+
+def test_what_a_task_raises_is_raised_by_its_outcome():
+    outcomes = dict(run_tasks(end_somehow, ["fine", "refused"], workers=1))
+    assert outcomes[0].result() == "fine"
+    with pytest.raises(NotCalibratableError, match="too dark"):
+        outcomes[1].result()
+
+
+ORPHANS = """
+import os, time
+from rssc.runtime.pool import run_tasks
+def work(_):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+list(run_tasks(work, [0], 1))
+"""
+
+
+def is_running(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks at /proc")
+def test_processes_end_with_their_parent():
+    parent = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    for _ in range(100):
+        if not is_running(child):
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the process goes on")
+
+
+def test_a_stage_that_raises_keeps_its_time():
+    stage = Stages()
+    with pytest.raises(InputError), stage("reading"):
+        time.sleep(0.01)
+        raise InputError("no such file")
+    assert stage.seconds["reading"] >= 0.01

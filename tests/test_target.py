@@ -15,6 +15,7 @@ from rssc.model.calibration import Calibration
 from rssc.model.target import AprilGrid, Charuco, Checkerboard
 from rssc.model.tracks import Tracks
 from rssc.outputs.result_folder import write_results
+from rssc.pipeline.options import TargetOptions
 from rssc.simulation.board import points_in_world
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.tracking.board_corners import detect_target
@@ -173,7 +174,7 @@ def noise_folder(tmp_path_factory):
 
 def calibrate_tracks(monkeypatch, folder, tracks, target, **options):
     monkeypatch.setattr(flow, "detect_target", lambda *_: tracks)
-    return flow.calibrate_target(folder, target, fps=30, **options)
+    return flow.calibrate_target(folder, target, TargetOptions(fps=30, **options))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_the_whole_flow_on_a_rendered_clip(tmp_path):
     clip = board_clip(GRID, "radial", 18, size=(400, 300), seed=1)
     for i, frame in enumerate(clip):
         cv2.imwrite(str(tmp_path / f"{i:03d}.png"), frame)
-    result = flow.calibrate_target(tmp_path, GRID, fps=30, lens="radial")
+    result = flow.calibrate_target(tmp_path, GRID, TargetOptions(fps=30, lens="radial"))
     assert result.status != "degenerate", result.reasons
     assert result.camera.shutter.readout_ratio == pytest.approx(0.55, rel=0.02)
     assert result.camera.lens.fx == pytest.approx(clip.camera.lens.fx, rel=2e-3)

@@ -1,43 +1,128 @@
 """Several stretches of one camera: a common lens model and readout axis, whatever single ones prefer."""
 
+import os
+import signal
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rssc.inference.estimate import Candidate, estimate
+from rssc.cli.options import exit_code
+from rssc.inference.evidence import Candidate
+from rssc.inference.infer import infer
+from rssc.model import Lens
 from rssc.model.camera import Shutter
-from rssc.pipeline.several import common_camera, with_common_model
-from rssc.pipeline.stretch import CalibrateOptions, Solution
+from rssc.model.covariance import Covariance
+from rssc.model.stretch import Stretch
+from rssc.pipeline import several
+from rssc.pipeline.calibrate import conclude
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.several import (
+    ChosenStretch,
+    calibrate_stretches,
+    combine_stretches,
+    common_camera,
+    with_common_model,
+)
+from rssc.pipeline.stretch import StretchResult
+from rssc.runtime.pool import WorkerDiedError
+from rssc.runtime.progress import Stages
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.problem import with_trajectory
-from tests.builders import make_stretch
 
 
-def solution(scene, estimated, rows, columns):
-    """A solution that finds rows and columns this unlikely."""
-    candidates = [
-        Candidate(name, evidence, estimated.adjustment)
-        for name, evidence in (("rows", rows), ("columns", columns))
-    ]  # fmt: skip
-    lenses = (Candidate("pinhole", 0.0, estimated.adjustment),)
-    return Solution(
-        replace(estimated, shutters=tuple(candidates), lenses=lenses),
-        make_stretch(estimated.adjustment.scene),
-        1 / 30, np.ones(scene.tracks.frame_count, bool), (), {},
+def result(inferred, frames_per_second=30.0, **tried):
+    """A result with these candidates: "shutters" and "lenses", each a tuple of names and evidence."""
+    frames = np.arange(inferred.adjustment.scene.tracks.frame_count)
+    tried = {
+        what: tuple(Candidate(name, evidence, inferred.adjustment) for name, evidence in given.items())
+        for what, given in ({"shutters": {"rows": 0.0}, "lenses": {"pinhole": 0.0}} | tried).items()
+    }
+    names = tuple(map(str, frames))
+    return StretchResult(
+        replace(inferred, **tried),
+        Stretch(inferred.adjustment.scene, frames / frames_per_second, frames, names, str(Path("clip.mp4"))),
+        1 / frames_per_second, np.ones(len(frames), bool), (), {},
     )  # fmt: skip
 
 
-def test_one_stretch_that_mistakes_the_axis_is_corrected():
-    simulated = [simulate_scene(seed, frame_count=20, point_count=150, readout_ratio=0.6) for seed in (1, 2)]
-    scenes = [with_trajectory(one.scene) for one in simulated]
-    right = estimate(scenes[0], lens="pinhole", rough=False, knot_spacings=(1.0,))
-    mistaken = replace(scenes[1], camera=replace(scenes[1].camera, shutter=Shutter(0.0, "columns")))
-    wrong = estimate(mistaken, lens="pinhole", rough=False, knot_spacings=(1.0,))
+def inferred(seed, readout_ratio=0.6, shutter=None, model="pinhole"):
+    simulated = simulate_scene(
+        seed, frame_count=20, point_count=150, readout_ratio=readout_ratio, start_readout_ratio=0.5, pixel_noise=0.05
+    )
+    scene = with_trajectory(simulated.scene)
+    camera = scene.camera.with_lens(Lens(model, *scene.camera.lens.parameters[:4]))
+    camera = camera if shutter is None else replace(camera, shutter=shutter)
+    return infer(replace(scene, camera=camera), rough=False, knot_spacings=(1.0,))
+
+
+@pytest.fixture(scope="module")
+def right():
+    return inferred(1)
+
+
+def test_one_stretch_that_mistakes_the_axis_is_corrected(right):
+    wrong = inferred(2, shutter=Shutter(0.0, "columns"))
     assert wrong.adjustment.scene.camera.shutter.axis == "columns"
-    solutions = [solution(scenes[0], right, 0.0, 50.0), solution(scenes[1], wrong, 4.0, 0.0)]
-    found, notes = with_common_model(solutions, CalibrateOptions())
-    assert [s.estimate.adjustment.scene.camera.shutter.axis for s in found] == ["rows", "rows"] and not notes
+    results = [
+        result(right, shutters={"rows": 0.0, "columns": 50.0}),
+        result(wrong, shutters={"columns": 0.0, "rows": 4.0}),
+    ]
+    found, notes = with_common_model(results, CalibrateOptions())
+    assert [one.inference.adjustment.scene.camera.shutter.axis for one in found] == ["rows", "rows"] and not notes
     camera, _, _ = common_camera(found)
     assert camera.shutter.axis == "rows"
     assert camera.shutter.readout_ratio == pytest.approx(0.6, abs=0.03)
+
+
+def test_the_chosen_lens_is_the_first_after_a_change_of_model(right):
+    """The spread of the lenses is that around the chosen one: 100 px with the odds of the other one."""
+    other = result(inferred(2, model="radial"), lenses={"radial": 0.0, "pinhole": 4.0})
+    first, second = other.inference.lenses
+    scene = second.adjustment.scene
+    camera = scene.camera.with_lens(replace(scene.camera.lens, fx=scene.camera.lens.fx + 100))
+    moved = replace(second, adjustment=replace(second.adjustment, scene=replace(scene, camera=camera)))
+    other = replace(other, inference=replace(other.inference, lenses=(first, moved)))
+    found, _ = with_common_model([result(right, lenses={"pinhole": 0.0, "radial": 50.0}), other], CalibrateOptions())
+    inference = found[1].inference
+    assert inference.adjustment.scene.camera.lens.model == "pinhole"
+    assert [lens.name for lens in inference.lenses] == ["pinhole", "radial"]
+    assert inference.uncertainty.parts["lens"]["fx"] == pytest.approx(100 / np.sqrt(1 + np.exp(-2)), rel=1e-6)
+
+
+def test_clips_are_combined_by_their_readout_time(right):
+    """20 ms at 30 and at 29.7 frames per second: another ratio, the same camera."""
+    slower = inferred(2, readout_ratio=0.6 * 29.7 / 30)
+    combined = combine_stretches([result(right), result(slower, 29.7)], CalibrateOptions(), Stages())
+    sigma, interval_s = combined.covariance.sigma("readout_ratio"), combined.frame_interval_s
+    assert sigma < 0.002, "or the two ratios would agree anyway"
+    assert interval_s == pytest.approx(np.median([1 / 30, 1 / 29.7]))
+    assert combined.camera.shutter.readout_ratio * interval_s == pytest.approx(0.02, abs=3 * sigma * interval_s)
+    assert combined.combination.consistency[-1] > 0.01
+    for one, stretch in zip(combined.results, combined.stretches, strict=True):
+        assert stretch.scene.camera == combined.camera
+        # All times are counted in the common interval.
+        np.testing.assert_allclose(stretch.scene.frame_times * interval_s, one.stretch.times_s, atol=1e-12)
+        poses = one.stretch.scene.trajectory.cam_from_world(one.stretch.scene.frame_times)
+        np.testing.assert_allclose(poses, one.stretch.scene.cam_from_world, atol=1e-9)
+
+
+def test_stretches_that_know_nothing_make_a_degenerate_result(right):
+    unknown = Covariance(right.covariance.parameters, np.diag(np.full(5, np.inf)))
+    lost = replace(right, uncertainty=replace(right.uncertainty, covariance=unknown))
+    calibration = conclude([result(lost), result(lost)], CalibrateOptions(), Stages())
+    assert calibration.status == "degenerate" and exit_code(calibration) == 3
+    assert any("readout" in reason for reason in calibration.reasons)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_process_that_dies_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(several, "_calibrate_alone", die)
+    chosen = [ChosenStretch(tmp_path, (0, 20))] * 2
+    with pytest.raises(WorkerDiedError, match=r"signal 9 .* memory ran out, while 2 stretches .* choose fewer frames"):
+        calibrate_stretches(chosen, CalibrateOptions(), Stages())
+
+
+def die(chosen, options):
+    os.kill(os.getpid(), signal.SIGKILL)

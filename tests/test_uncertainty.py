@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 import rssc
+from rssc.inference import windows
 from rssc.inference.combine import combine, excess_scatter
+from rssc.inference.evidence import rank
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
 from rssc.inference.uncertainty import assess_uncertainty
-from rssc.inference.windows import estimate_windows
+from rssc.inference.windows import adjust_windows
 from rssc.model.covariance import Covariance
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.bundle import adjust_with
 from rssc.solver.noise import fit_student
 
 NAMES = ("fx", "fy", "cx", "cy", "readout_ratio")
@@ -73,9 +76,9 @@ def test_errors_shared_by_tracks_widen_the_bars(simulated):
 
 
 def test_windows_agree_with_the_whole(simulated, adjustment):
-    windows = estimate_windows(adjustment)
-    assert [(window.first, window.last) for window in windows] == [(0, 25), (25, 50)]
-    for window in windows:
+    found = adjust_windows(adjustment)
+    assert [(window.first, window.last) for window in found] == [(0, 25), (25, 50)]
+    for window in found:
         shift = window.adjustment.scene.camera.shutter.readout_ratio - simulated.truth.camera.shutter.readout_ratio
         assert abs(shift) < 4 * window.covariance.sigma("readout_ratio")
     assessed = assess_uncertainty(adjustment, shared_error_covariance(adjustment))
@@ -84,6 +87,42 @@ def test_windows_agree_with_the_whole(simulated, adjustment):
         parts = sum(part[name] ** 2 for part in assessed.parts.values())
         assert assessed.covariance.sigma(name) >= 0.99 * max(part[name] for part in assessed.parts.values())
         assert assessed.covariance.sigma(name) ** 2 <= 1.01 * parts
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        lambda summary: replace(summary, status="iteration_limit"),
+        lambda summary: replace(summary, status="stalled"),
+        lambda summary: replace(summary, cost=summary.initial_cost, iterations=()),
+        lambda summary: replace(summary, cost=(1 - 1e-14) * summary.initial_cost, iterations=summary.iterations[:1]),
+    ],
+    ids=["iteration limit", "stalled", "no step", "tiny step"],
+)
+def test_windows_that_did_not_converge_or_stood_still_do_not_count(adjustment, monkeypatch, ended):
+    def ends_so(scene, options):
+        alone = adjust_with(scene, options)
+        return replace(alone, summary=ended(alone.summary))
+
+    assert len(adjust_windows(adjustment)) == 2
+    monkeypatch.setattr(windows, "adjust_with", ends_so)
+    assert adjust_windows(adjustment) == ()
+    assessed = assess_uncertainty(adjustment, shared_error_covariance(adjustment))
+    assert assessed.parts["windows"]["readout_ratio"] == 0.0 and assessed.consistency == 1.0
+
+
+def test_parameters_are_counted_as_the_solver_counts_them(simulated):
+    """A camera that only turns has three parameters per pose and two per point, less three of the gauge."""
+    scene = simulated.scene
+    tried = [
+        (f"{spacing}", rssc.adjust(scene, fixed=("translations",), knot_spacing=spacing, max_iterations=1))
+        for spacing in (1.0, 0.5)
+    ]
+    poses = {name: len(one.scene.trajectory.control_poses) for name, one in tried}
+    count = {name: 3 * n + 2 * scene.tracks.point_count + 5 - 3 for name, n in poses.items()}
+    ranked = {candidate.name: candidate for candidate in rank(tried)}
+    assert ranked["0.5"].penalty / ranked["1.0"].penalty == pytest.approx(count["0.5"] / count["1.0"])
+    assert measure_influence(tried[0][1]).estimated_count == count["1.0"]
 
 
 def test_a_finer_spline_that_disagrees_widens_the_bars(adjustment):
@@ -109,6 +148,21 @@ def test_equal_estimates_halve_the_variance():
     np.testing.assert_allclose(together.values, [500.0, 0.5])
     np.testing.assert_allclose(together.covariance.matrix, covariance.matrix / 2)
     assert together.consistency.min() == pytest.approx(1.0)
+
+
+def test_what_no_estimate_knows_stays_unknown():
+    one = Covariance(("fx", "readout_ratio"), np.diag([4.0, np.inf]))
+    other = Covariance(("fx", "readout_ratio"), np.diag([4.0, 0.01]))
+    together = combine([np.array([500.0, 0.1]), np.array([502.0, 0.5])], [one, other])
+    np.testing.assert_allclose(together.values, [501.0, 0.5])
+    np.testing.assert_allclose(together.covariance.matrix, np.diag([2.0, 0.01]))
+    neither = combine([np.array([500.0, 0.1]), np.array([502.0, 0.5])], [one, one])
+    np.testing.assert_allclose(neither.values, [501.0, 0.3])
+    assert (
+        neither.covariance.sigma("fx") == pytest.approx(np.sqrt(2))
+        and neither.covariance.sigma("readout_ratio") == np.inf
+    )
+    np.testing.assert_array_equal(neither.consistency > 0.1, True)
 
 
 def test_estimates_that_disagree_say_so():

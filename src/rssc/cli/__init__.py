@@ -15,6 +15,7 @@ from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import Experiment
 from rssc.cli.export import Export
+from rssc.cli.options import REGISTRY
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
@@ -35,11 +36,11 @@ COMMANDS = {
 
 def main() -> None:
     """Entry point of the `rssc` command."""
-    command = tyro.extras.subcommand_cli_from_dict(
-        COMMANDS, prog="rssc", description="Rolling-shutter camera self-calibration from a plain video.",
-        config=(tyro.conf.OmitArgPrefixes,),
-    )  # fmt: skip
     try:
+        command = tyro.extras.subcommand_cli_from_dict(
+            COMMANDS, prog="rssc", description="Rolling-shutter camera self-calibration from a plain video.",
+            config=(tyro.conf.OmitArgPrefixes,), registry=REGISTRY,
+        )  # fmt: skip
         sys.exit(command.run(Console()))
     except RsscError as error:
         message, code = str(error), error.exit_code

@@ -1,33 +1,32 @@
 """`rssc check`: will this clip do?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
-from rssc.cli.options import parse_frames
+from rssc.pipeline.options import SourceOptions
 
 
 @dataclass(frozen=True)
 class Check:
-    """Say within seconds whether a clip will do, and what to record instead.
+    """Estimate within seconds whether a clip will do, and what to record instead.
 
-    Looks at forty frames of the most informative stretch. Exit code 0 for ok or weak, 3 where the clip cannot tell.
+    Looks at forty frames of the most informative stretch. Exit code 0 for ok or weak, 3 where the camera cannot be
+    estimated.
     """
 
     source: Positional[Path]
     """A video file, or a folder of images."""
-    fps: float | None = None
-    """Frames per second of a folder of images without time stamps in their names."""
-    frames: str | None = None
-    """A:B, the first frame and one past the last."""
+    options: Annotated[SourceOptions, arg(name="reading")] = field(default_factory=SourceOptions)
 
     def run(self, console: Console) -> int:
         from rssc.outputs.terminal import print_check, stage_progress
         from rssc.pipeline.check import check
 
         with stage_progress(console) as progress:
-            found = check(self.source, fps=self.fps, frames=parse_frames(self.frames), progress=progress)
+            found = check(self.source, self.options, progress)
         print_check(console, found)
         return 3 if found.status == "degenerate" else 0

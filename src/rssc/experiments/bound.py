@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from rssc.model.covariance import Covariance
-from rssc.runtime.threads import with_serial_blas
+from rssc.runtime.blas import with_serial_blas
 from rssc.simulation.scenes import SimulatedScene
 from rssc.solver.covariance import estimate_covariance
 from rssc.solver.options import LOSSES, AdjustOptions, Loss

@@ -28,8 +28,9 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
-from rssc.pipeline.result import answer
-from rssc.pipeline.stretch import CalibrateOptions, RefinedStretch, refine_stretch, solve_refined
+from rssc.pipeline.calibrate import conclude
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.stretch import RefinedStretch, infer_refined, refine_stretch
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages, silent
 
@@ -161,17 +162,16 @@ class _Work:
         if isinstance(self._refined, RsscError):
             raise self._refined
         stage = Stages(lambda _, share: self._progress(method, share))
-        solution = solve_refined(self._refined, method, stage)
-        return _from_calibration(answer([solution], replace(self._options, method=method), stage))
+        result = infer_refined(self._refined, method, stage)
+        return _from_calibration(conclude([result], replace(self._options, method=method), stage))
 
     def _target(self) -> _Result:
         recording = self._recording
         if recording.target is None:
             raise InputError("these frames show no board that is known.")
         found = calibrate_target(
-            recording.source, recording.target, fps=recording.fps, frames=self._frames,
-            undistorted_from=recording.undistorted_from, progress=lambda _, share: self._progress(TARGET, share),
-        )  # fmt: skip
+            recording.source, recording.target, self._options, lambda _, share: self._progress(TARGET, share)
+        )
         return _from_calibration(found)
 
     def _trajectory_error(self, found: _Result) -> tuple[float, str]:

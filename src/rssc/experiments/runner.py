@@ -6,14 +6,13 @@ because tasks already run in parallel.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
 from types import ModuleType
 from typing import TypeVar
 
 from rssc.errors import InputError, RsscError
+from rssc.runtime.pool import WorkerDiedError
+from rssc.runtime.pool import run_tasks as run_in_processes
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -45,18 +44,11 @@ def _alone(function: Callable[[Task], Result], task: Task) -> Result:
 def _run_locally(function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     if jobs < 1:
         raise InputError(f"jobs is {jobs}; expected at least 1.")
-    # Spawned, not forked: a fork while another thread holds a lock may deadlock.
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn"))
     try:
-        for future in as_completed([pool.submit(function, task) for task in tasks]):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise RsscError(
-            "a process died, most likely because memory ran out; run the study again with fewer jobs, it continues "
-            "from here."
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+        for _, outcome in run_in_processes(function, tasks, min(jobs, len(tasks))):
+            yield outcome.result()
+    except WorkerDiedError as error:
+        raise RsscError(f"{error}; run the study again with fewer jobs, it continues from here.") from error
 
 
 def _run_on_cluster(function: Callable[[Task], Result], tasks: Sequence[Task], scheduler: str) -> Iterator[Result]:

@@ -17,7 +17,7 @@ from rssc.errors import InputError, RsscError
 from rssc.experiments.bound import cramer_rao_bound
 from rssc.experiments.results import PARAMETERS, Condition, Row, append_results, open_results
 from rssc.experiments.runner import run_tasks
-from rssc.inference.estimate import estimate
+from rssc.inference.infer import infer
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
@@ -177,7 +177,7 @@ def solve(scene: Scene, method: str) -> Adjustment:
     begin, end = readout_interval(scene.frame_times, ratio)
     # As `calibrate` does: the poses of a global-shutter reconstruction are those of the middle row.
     trajectory = fit_trajectory(scene.frame_times + ratio / 2, scene.cam_from_world, begin, end, 1.0)
-    return estimate(replace(scene, trajectory=trajectory), lens=scene.camera.lens.model, rough=False).adjustment
+    return infer(replace(scene, trajectory=trajectory), lens=scene.camera.lens.model, rough=False).adjustment
 
 
 def _values(camera: Camera) -> FloatArray:

@@ -1,1 +1,1 @@
-"""What the data say beyond one adjustment: choice of models, error bars, windows, combination."""
+"""Beyond one adjustment: choice of models by evidence, error bars, windows, combination of estimates."""

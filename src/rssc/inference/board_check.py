@@ -1,8 +1,8 @@
-"""Boards that are not quite what they are said to be: bent, printed at another scale, with another spacing.
+"""Detects boards that differ from their description: bent, printed at another scale, with another spacing.
 
-Points that are held in the wrong places leave residuals that free points do not have. Then the points are estimated,
-too, as if the board were any scene (Strobl and Hirzinger 2011), and only the best similarity between them and the
-board as described is kept: it gives the scale and the axes.
+Points fixed in the wrong places leave residuals that free points do not have. In that case the points are estimated,
+too, as in any scene (Strobl and Hirzinger 2011), and the board only provides scale and axes, by the best similarity
+between its points and the estimated ones.
 """
 
 from dataclasses import dataclass, replace
@@ -13,43 +13,57 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.similarity import fit_similarity
 from rssc.model.tracks import Tracks
-from rssc.solver.bundle import Adjustment, adjust
+from rssc.runtime.constants import Constants
+from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.noise import noise_level
 
 
 @dataclass(frozen=True)
+class BoardConstants(Constants):
+    """Adjustment with free points, of which only the noise and the shape of the board are used."""
+
+    max_iterations: int = 20
+    """Iterations. Chosen by hand: a bound on time."""
+    cost_tolerance: float = 1e-4
+    """Relative decrease of the cost at which it stops. Chosen by hand: time against accuracy."""
+
+
+BOARD = BoardConstants()
+
+
+@dataclass(frozen=True)
 class BoardCheck:
-    """A board against itself with its points set free."""
+    """Comparison of adjustments with the points of the board fixed and free."""
 
     held_noise: float
-    """Standard deviation of the residuals with the points held, in pixels."""
+    """Standard deviation of the residuals with fixed points, in pixels."""
     free_noise: float
-    """With the points free."""
+    """The same with free points."""
     points: FloatArray
-    """(n, 3) where the free points lie, in the board's own axes and units."""
+    """(n, 3) the free points, in the board's axes and units."""
     shift: float
-    """Root mean square distance from where they should be, in metres."""
+    """Root mean square distance to the described points, in metres."""
 
 
 def check_board(adjustment: Adjustment) -> BoardCheck:
-    """Solves once more with free points, from an adjustment with fixed ones."""
-    options = adjustment.options
-    free = adjust(
-        adjustment.scene, options.method, knot_spacing=options.knot_spacing, loss=options.loss,
-        loss_scale=adjustment.loss_scale, priors=options.priors, motion_prior=options.motion_prior,
-        max_iterations=20, cost_tolerance=1e-4, covariance=False,
+    """Compares an adjustment with fixed points with one with free points."""
+    options = replace(
+        adjustment.options, fixed=(), loss_scale=adjustment.loss_scale, max_iterations=BOARD.max_iterations,
+        cost_tolerance=BOARD.cost_tolerance,
+        covariance=False,
     )  # fmt: skip
+    free = adjust_with(adjustment.scene, options)
     given = adjustment.scene.points
     points = lay_on_board(free.scene, adjustment.scene).points
     return BoardCheck(_noise(adjustment), _noise(free), points, float(np.sqrt(((points - given) ** 2).sum(1).mean())))
 
 
 def lay_on_board(scene: Scene, board: Scene) -> Scene:
-    """A scene in the axes and units of one whose points lie where the board has them.
+    """Transforms a scene with free points into the axes and units of the board.
 
     Args:
-        scene: With free points; its observations are a part of the board's.
-        board: With the points held.
+        scene: With free points; its observations are a subset of the board's.
+        board: The scene with fixed points.
     """
     similarity = fit_similarity(scene.points, board.points[_same_points(scene.tracks, board.tracks)])
     trajectory = scene.trajectory
@@ -62,7 +76,7 @@ def lay_on_board(scene: Scene, board: Scene) -> Scene:
 
 
 def _same_points(tracks: Tracks, others: Tracks) -> IntArray:
-    """(point_count,) points of the others that have the same observations."""
+    """(point_count,) index of the point in `others` that has the same observations."""
     ours, theirs = (np.column_stack((one.frames, one.pixels)) for one in (tracks, others))
     firsts = ours[tracks.offsets[:-1]]
     _, index, inverse = np.unique(np.vstack((theirs, firsts)), axis=0, return_index=True, return_inverse=True)

@@ -1,11 +1,11 @@
-"""How errors that observations share spread into lens and readout.
+"""Covariance of lens and readout when errors of observations are correlated.
 
-The inverse of the information is the covariance if every observation errs by itself. They do not: observations of one
-track share the reference patch, tracks that begin side by side share a surface and the blocks in which a video is
-compressed, and observations of one moment share what the spline cannot follow. All show in the scores (see
-`kernels.influence`), which add up instead of cancelling. With B the sum over groups of the outer product of their
-summed scores, information^-1 B information^-1 is right whatever the correlation within a group (the sandwich, Huber
-1967; two groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+The inverse of the information is the covariance of independent errors. They are not independent: observations of one
+track share the reference patch, tracks that begin side by side share a surface and the blocks of the video's
+compression, and observations of one moment share what the spline cannot follow. Then their scores (see
+`kernels.bundle.scores`) add up instead of cancelling. With B the sum over groups of the outer product of their summed
+scores, information^-1 B information^-1 holds for any correlation within a group (the sandwich, Huber 1967; two
+groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ from rssc.kernels.bundle.scores import spline_scores
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
-from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, with_serial_blas
+from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.constants import Constants
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
 from rssc.solver.noise import influence_of
@@ -24,12 +26,21 @@ from rssc.solver.options import LOSSES, Loss
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
 
-MOMENT_FRAMES = 3.0
-"""Length of a moment in frames: longer than what a spline's misfit is correlated over."""
-PLACE_SHARE = 1 / 12
-"""Side of a place, where tracks begin, as a share of the image's larger side."""
-PLACE_FRAMES = 10.0
-"""Tracks of one place begin within so many frames."""
+
+@dataclass(frozen=True)
+class SharedErrorConstants(Constants):
+    """Size of the groups: moments and places."""
+
+    moment_frames: float = 3.0
+    """Length of a moment in frames: longer than the correlation time of the spline's misfit, about a knot interval."""
+    place_share: float = 1 / 12
+    """Side of a place as a share of the image's larger side. Chosen by hand: larger than the blocks of the compression,
+    small enough for many places in an image."""
+    place_frames: float = 10.0
+    """Frames within which tracks of one place begin. Chosen by hand."""
+
+
+SHARED_ERRORS = SharedErrorConstants()
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Influence:
     """(k, k) of the weighted residuals, in units of 1 / sigma^2 with the sigmas of the tracks, priors included."""
     scores: FloatArray
     """(m, k)"""
+    estimated_count: int
+    """Number of estimated parameters: globals, poses and points."""
 
 
 @with_serial_blas
@@ -66,7 +79,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         )
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
-    return Influence(problem.estimated_names, information, scores[:, free])
+    return Influence(problem.estimated_names, information, scores[:, free], problem.estimated_count)
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
@@ -75,18 +88,16 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     if influence is None:
         return None
     tracks, scene = adjustment.scene.tracks, adjustment.scene
-    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / MOMENT_FRAMES).astype(np.int64)
-    inverse = np.linalg.inv(influence.information) / curvature_share(adjustment)
-    # Residuals are smaller than errors, because points and poses were fitted to them.
-    estimated = 3 * tracks.point_count + 6 * (len(scene.trajectory.control_poses) if scene.trajectory else 0)
-    share = 2 * len(tracks) / max(2 * len(tracks) - estimated, 1)
+    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
+    inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
+    # Residuals are smaller than errors by the degrees of freedom of the fit.
+    share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
     by_observation = influence.scores.T @ influence.scores
     by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
     by_moment = _outer_sum(influence.scores, moments - moments.min())
-    total = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
-    single = share * inverse @ by_observation @ inverse
-    # Groups are few, and their sums may cancel by chance where the estimate follows the noise: never below single
-    # observations.
+    total: FloatArray = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
+    single: FloatArray = share * inverse @ by_observation @ inverse
+    # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
     return Covariance(influence.parameters, total * np.outer(low, low))
 
@@ -95,8 +106,10 @@ def _places(scene: Scene) -> IntArray:
     """(p,) group of each track: where in the image and when it begins."""
     tracks = scene.tracks
     first = tracks.offsets[:-1]
-    side = PLACE_SHARE * max(scene.camera.width, scene.camera.height)
-    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // PLACE_FRAMES]).astype(np.int64)
+    side = SHARED_ERRORS.place_share * max(scene.camera.width, scene.camera.height)
+    cells = np.column_stack([tracks.pixels[first] // side, tracks.frames[first] // SHARED_ERRORS.place_frames]).astype(
+        np.int64
+    )
     return np.unique(cells, axis=0, return_inverse=True)[1].ravel()
 
 

@@ -1,15 +1,15 @@
 """One calibrated standard deviation for each parameter, and the parts that it is made of.
 
-    noise      every observation errs by itself: the inverse of the information
-    shared     what errors shared by a place or by a moment add to it (see `influence`)
-    knots      how far a finer spline moves the answer, beyond what its own noise explains, and what is left of the
+    noise      independent errors of the observations: the inverse of the information
+    shared     what correlated errors of a place or a moment add to it (see `shared_errors`)
+    knots      how far a finer spline moves the estimate, beyond what its own noise explains, and what is left of the
                error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it
     windows    how far windows of the clip disagree, beyond what their own noise explains
-    rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth, not
-               derived (`python -m benchmarks coverage`)
+    rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth
+               (`python -m benchmarks coverage`), not derived
 
-The parts add in squares. Where nothing is wrong with the model, knots, lens and windows are zero.
+The parts add in squares. Where the model is right, knots, lens and windows are zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rssc.inference.combine import excess_scatter
-from rssc.inference.windows import Window, estimate_windows
+from rssc.inference.windows import Window, adjust_windows
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment
 
-_SIGMAS = 2.0
-_REST = 0.75
-"""With it errors have the spread that the error bars say: 1.25 times that of the other parts."""
-# A cubic spline errs by the fourth power of its spacing, and what is estimated through it by up to the eighth.
-_ORDER = 6
+
+@dataclass(frozen=True)
+class UncertaintyConstants(Constants):
+    """Parts of the uncertainty."""
+
+    shift_sigmas: float = 2.0
+    """Standard deviations that a finer spline may shift a parameter by chance; only what exceeds them counts."""
+    rest: float = 0.75
+    """What the other parts miss, as a share of their sum: fitted to the errors on rendered clips with exact truth
+    (`python -m benchmarks coverage`), so that error bars are 1.25 times those of the other parts."""
+    order: int = 6
+    """Power of the knot spacing with which errors decrease, between that of a cubic spline (4) and twice that, the most
+    for what is estimated from it."""
+
+
+UNCERTAINTY = UncertaintyConstants()
 
 
 @dataclass(frozen=True)
@@ -54,19 +66,17 @@ def assess_uncertainty(
     """Uncertainty of a te adjustment.
 
     Args:
-        adjustment: The answer.
+        adjustment: The chosen one.
         shared: Its covariance with shared errors; None where the problem is singular.
         finer: Estimates of the same data with finer splines, and their covariances with shared errors.
-        coarser: Knot spacing of the next coarser spline over that of the answer, and its estimate.
+        coarser: Knot spacing of the next coarser spline over that of the chosen one, and its estimate.
         lenses: Probability and estimate of each lens model on some data, the chosen one first.
     """
     noise = adjustment.covariance
     names = noise.parameters
     if shared is None:
         return Uncertainty(noise, {"noise": _sigmas(noise)})
-    windows = tuple(
-        replace(window, covariance=_with_rest(window.covariance)) for window in estimate_windows(adjustment)
-    )
+    windows = tuple(replace(window, covariance=_with_rest(window.covariance)) for window in adjust_windows(adjustment))
     values, sigmas = parameter_values(adjustment.scene.camera, names), _diagonal(shared, names)
     between, consistency = _between_windows(windows, sigmas, names)
     extra = {
@@ -81,26 +91,26 @@ def assess_uncertainty(
         **{part: dict(zip(names, values.tolist(), strict=True)) for part, values in extra.items()},
     }
     total = shared.matrix + np.diag(sum(part**2 for part in extra.values()))
-    # Groups are few, and a few groups may agree by chance: never below the noise alone.
+    # With few groups the estimate with shared errors may come out below the noise by chance.
     low = np.sqrt(np.maximum(np.diag(noise.matrix) / np.maximum(np.diag(total), 1e-300), 1.0))
     total = total * np.outer(low, low)
-    parts["rest"] = dict(zip(names, (_REST * np.sqrt(np.diag(total))).tolist(), strict=True))
+    parts["rest"] = dict(zip(names, (UNCERTAINTY.rest * np.sqrt(np.diag(total))).tolist(), strict=True))
     return Uncertainty(_with_rest(Covariance(names, total)), parts, windows, consistency)
 
 
 def _with_rest(covariance: Covariance) -> Covariance:
-    return replace(covariance, matrix=(1 + _REST**2) * covariance.matrix)
+    return replace(covariance, matrix=(1 + UNCERTAINTY.rest**2) * covariance.matrix)
 
 
 def _beyond_finer(
     finer: Sequence[tuple[Camera, Covariance]], values: FloatArray, sigmas: FloatArray, names: tuple[str, ...]
 ) -> FloatArray:
-    """Largest significant shift; if the coarser spline is right, shifts have the difference of the two variances."""
+    """Largest significant shift; if the chosen spline is right, the variance of a shift is the difference of theirs."""
     out = np.zeros(len(names))
     for camera, covariance in finer:
         shift = parameter_values(camera, names) - values
         expected = np.abs(_diagonal(covariance, names) ** 2 - sigmas**2)
-        out = np.maximum(out, np.sqrt(np.maximum(shift**2 - _SIGMAS**2 * expected, 0.0)))
+        out = np.maximum(out, np.sqrt(np.maximum(shift**2 - UNCERTAINTY.shift_sigmas**2 * expected, 0.0)))
     return out
 
 
@@ -109,7 +119,7 @@ def _left_of_coarser(coarser: tuple[float, Camera] | None, values: FloatArray, n
     if coarser is None:
         return np.zeros(len(names))
     ratio, camera = coarser
-    left = 1.0 / (ratio**_ORDER - 1.0)
+    left = 1.0 / (ratio**UNCERTAINTY.order - 1.0)
     return left * np.abs(parameter_values(camera, names) - values)
 
 
@@ -126,7 +136,7 @@ def _between_lenses(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ..
 
 
 def _between_windows(windows: Sequence[Window], sigmas: FloatArray, names: tuple[str, ...]) -> tuple[FloatArray, float]:
-    """What to add so that the windows' scatter is explained, and the probability of that of the readout by chance."""
+    """Sigma to add so that the scatter of the windows is explained, and the probability of the readout's scatter."""
     if len(windows) < 2:
         return np.zeros(len(names)), 1.0
     estimates = np.array([parameter_values(window.adjustment.scene.camera, names) for window in windows])

@@ -20,8 +20,8 @@ from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres, transform_points
 from rssc.model.scene import Scene
+from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.constants import Constants
-from rssc.runtime.threads import with_serial_blas
 
 
 @dataclass(frozen=True)

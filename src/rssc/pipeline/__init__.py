@@ -1,1 +1,1 @@
-"""The whole flow: `calibrate` on one page, and what it is made of."""
+"""The whole flow: `calibrate` on one page, and its steps."""

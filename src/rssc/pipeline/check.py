@@ -1,36 +1,51 @@
-"""A quick look at footage: will it do, and what to record instead.
+"""A quick check of footage: can the camera be calibrated from it, and what to record instead.
 
-Forty frames of the most informative stretch, at half size where they are large, tracked and solved roughly.
+Forty frames of the most informative stretch, at half size where they are large, are tracked and adjusted roughly.
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.inference.estimate import restart, robust_adjust, spread_tracks
+from rssc.footage.footage import Footage, choose_stretches, read_footage
+from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
 from rssc.model.tracks import Tracks
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.stretch import CalibrateOptions, starts
+from rssc.pipeline.options import CalibrateOptions, SourceOptions
+from rssc.pipeline.starts import find_starts
+from rssc.pipeline.stretch import own_scene
 from rssc.pipeline.verdict import advice, uncertain_parameters
-from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.constants import Constants
+from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
+from rssc.solver.options import AdjustOptions
+from rssc.tracking.track import track
 
-CHECK_FRAMES = 40
-_LARGE_WIDTH = 1000
-_ROUGH = 3.0
-"""The final solve knows about so many times more than a rough one of forty frames."""
+
+@dataclass(frozen=True)
+class CheckConstants(Constants):
+    """Quick check."""
+
+    frames: int = 40
+    """Frames used. Chosen by hand: seconds of work against a better estimate."""
+    large_width: int = 1000
+    """Width in pixels above which frames are halved: a quarter of the work. Chosen by hand."""
+    rough: float = 3.0
+    """Rough error bars over those of a whole calibration, which has more tracks, refined. Chosen by hand."""
+
+
+CHECK = CheckConstants()
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a quick look says."""
+    """Result of a quick check."""
 
     status: Status
     reasons: tuple[str, ...]
@@ -41,47 +56,40 @@ class Check:
     motion: MotionSummary | None = None
 
 
-def check(
-    source: Path | str,
-    *,
-    fps: float | None = None,
-    frames: tuple[int | None, int | None] | None = None,
-    progress: Progress = lambda stage, share: None,
-) -> Check:
-    """Says within seconds whether a clip will do.
+def check(source: Path | str, options: SourceOptions | None = None, progress: Progress = silent) -> Check:
+    """Estimates within seconds whether a clip can be calibrated.
 
     Args:
         source: A video file or a folder of images.
-        fps: Frames per second of a folder without time stamps.
-        frames: First frame and one past the last; the most informative ones where not given.
+        options: How to read it; the most informative frames where none are given.
         progress: Called with the name of the stage and the share of it that is done.
     """
-    from rssc.footage.footage import choose_stretches, read_footage
-    from rssc.tracking.track import track
-
+    options = options or SourceOptions()
     stage = Stages(progress)
     with stage("reading") as report:
-        ranges, _ = choose_stretches(source, fps=fps, frames=frames, most=1, report=report)
+        ranges, _ = choose_stretches(source, fps=options.fps, frames=options.frames, most=1, report=report)
         begin, end = ranges[0]
         middle = (begin + end) // 2
-        few = (max(begin, middle - CHECK_FRAMES // 2), min(end, middle + CHECK_FRAMES // 2))
-        footage = read_footage(source, fps=fps, frames=few)
-    scale = 2 if footage.width > _LARGE_WIDTH else 1
+        few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
+        footage = read_footage(source, fps=options.fps, frames=few)
+    scale = 2 if footage.width > CHECK.large_width else 1
     if scale > 1:
         footage = _halved(footage)
     try:
         with stage("tracking") as report:
             tracks = track(footage.images, report=report)
-        solved, turned = _rough_solve(tracks, footage, stage)
-        covariance = shared_error_covariance(solved)
+        adjusted, turned = _rough_adjust(tracks, footage, stage)
+        with own_scene():
+            covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:
         return Check("degenerate", (str(error),))
-    motion = summarise_motion(solved.scene)
-    camera = _full_size(solved.scene.camera, scale)
+    motion = summarise_motion(adjusted.scene)
+    camera = _full_size(adjusted.scene.camera, scale)
     if covariance is None:
-        return Check("degenerate", ("nothing in this clip fixes the camera", *advice([motion])), camera, np.inf, motion)
+        reasons = ("this clip does not constrain the camera", *advice([motion]))
+        return Check("degenerate", reasons, camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
-    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / _ROUGH**2)
+    expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
     lost, weak = uncertain_parameters(camera, expected)
     if lost or weak or turned:
         weak += advice([motion])
@@ -89,27 +97,30 @@ def check(
     return Check(status, (*lost, *weak), camera, covariance.sigma("readout_ratio"), motion)
 
 
-def _rough_solve(tracks: Tracks, footage: Any, stage: Stages) -> tuple[Adjustment, bool]:
-    """Some of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
+def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adjustment, bool]:
+    """A subset of the tracks, adjusted from the first start that explains them; and whether the camera only turned."""
     failure = None
-    for _, scene, fixed in starts(tracks, footage, None, CalibrateOptions(), stage):
+    for found in find_starts(tracks, footage, None, CalibrateOptions(), stage):
         try:
-            with stage("solving"):
-                return robust_adjust(restart(scene, spread_tracks(tracks)), fixed=fixed), bool(fixed)
+            with own_scene(), stage("solving"):
+                scene = restart(found.scene, spread_tracks(tracks))
+                return robust_adjust(scene, common=AdjustOptions(fixed=found.fixed)), bool(found.fixed)
         except NotCalibratableError as error:
             failure = failure or error
-    raise failure or NotCalibratableError("nothing explains how the tracks move.")
+    raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
 
 
-def _halved(footage: Any) -> Any:
-    """Every second pixel of smoothed frames; the row fractions stay what they were."""
+def _halved(footage: Footage) -> Footage:
+    """Frames at half size; row fractions do not change."""
     height, width = footage.height // 2, footage.width // 2
-    images = np.stack([cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in footage.images])
+    images = np.empty((len(footage), height, width), np.uint8)
+    for small, image in zip(images, footage.images, strict=True):
+        cv2.resize(image, (width, height), small, interpolation=cv2.INTER_AREA)
     return replace(footage, images=images)
 
 
 def _full_size(camera: Camera, scale: int) -> Camera:
-    """Pixel centres are at integers, so that a pixel twice as wide begins half a pixel earlier."""
+    """The camera of larger images. Pixel centres are at integers, so the larger pixels begin half a pixel earlier."""
     lens = camera.lens
     shift = 0.5 * (scale - 1)
     grown = replace(

@@ -1,4 +1,4 @@
-"""What the camera did in a stretch, in a few numbers that say why a clip tells little and what to record instead."""
+"""Summary of the camera's motion in a stretch, from which the advice on what to record is derived."""
 
 from dataclasses import dataclass
 
@@ -7,20 +7,39 @@ import numpy as np
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.model.scene import Scene
+from rssc.runtime.constants import Constants
 
 _STEPS_PER_FRAME = 4
+"""Samples of the trajectory; the spline has at most two knots per frame."""
+
+
+@dataclass(frozen=True)
+class PlaneConstants(Constants):
+    """Fit of the dominant plane."""
+
+    near: float = 3.0
+    """Points within this multiple of the median distance are used. Chosen by hand, to leave the horizon out."""
+    inlier_percentile: float = 80.0
+    """Percentile of the near points by distance that the plane is fitted to. Chosen by hand for objects on a ground."""
+    rounds: int = 5
+    """Rounds of fitting the plane and selecting its points. Chosen by hand."""
+    spread_percentile: float = 90.0
+    """Percentile of the distances to the plane: a tenth of the points off it is enough. Chosen by hand."""
+
+
+PLANE = PlaneConstants()
 
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """How a camera moved, seen from the solution of a stretch with a trajectory."""
+    """How a camera moved in a stretch."""
 
     image_motion: float
     """Median motion of points from frame to frame, as a share of the image's width."""
     across_motion: float
-    """The same across the readout lines alone (up and down for a sensor that is read row by row)."""
+    """The same across the readout lines only (up and down for a sensor that is read row by row)."""
     turn_deg: float
-    """How far the camera turned away from its mean direction, root mean square in degrees."""
+    """Root mean square angle between the optical axis and its mean direction, in degrees."""
     parallax_deg: float
     """Median over the points of the angle between their first and last line of sight."""
     forward: float
@@ -28,9 +47,9 @@ class MotionSummary:
     steadiness: float
     """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
     depth_spread: float
-    """How far the tenth of the points lies that is farthest off one plane, as a share of its distance."""
+    """90th percentile of the distance to the dominant plane, as a share of the distance to the camera."""
     axis: str = "rows"
-    """What the sensor reads one after the other: rows or columns."""
+    """Readout axis of the sensor: rows or columns."""
 
 
 def summarise_motion(scene: Scene) -> MotionSummary:
@@ -79,15 +98,15 @@ def _parallax(scene: Scene) -> float:
 
 
 def _depth_spread(points: FloatArray, centre: FloatArray) -> float:
-    """The plane is that of most of the near points: of outdoor footage often the ground, which is not the scene."""
+    """The dominant plane is fitted to most of the near points: outdoors it is often the ground."""
     distance = np.linalg.norm(points - centre, axis=1)
-    near = points[distance < 3 * np.median(distance)]
+    near = points[distance < PLANE.near * np.median(distance)]
     kept = near
     normal = np.zeros(3)
-    for _ in range(5):
+    for _ in range(PLANE.rounds):
         offset = kept.mean(axis=0)
         normal = np.linalg.svd(kept - offset, full_matrices=False)[2][2]
         away = np.abs((near - offset) @ normal)
-        kept = near[away <= max(np.percentile(away, 80), 1e-12)]
+        kept = near[away <= max(np.percentile(away, PLANE.inlier_percentile), 1e-12)]
     away = np.abs((points - kept.mean(axis=0)) @ normal)
-    return float(np.percentile(away / np.maximum(distance, 1e-300), 90))
+    return float(np.percentile(away / np.maximum(distance, 1e-300), PLANE.spread_percentile))

@@ -1,11 +1,11 @@
-"""The answer in words and numbers: a `Calibration` from what the stretches say."""
+"""The result: a `Calibration` from the combined stretches and the verdict on them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from rssc.inference.combine import Combination
+from rssc.footage.footage import Footage
 from rssc.model.calibration import (
     Calibration,
     ErrorBudget,
@@ -18,43 +18,38 @@ from rssc.model.calibration import (
 from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import UNKNOWN_VARIANCE, Covariance
 from rssc.model.lens import Lens
-from rssc.pipeline.several import common_camera, stretch_with, with_common_model
-from rssc.pipeline.stretch import CalibrateOptions, Solution
-from rssc.pipeline.verdict import Verdict, judge
-from rssc.runtime.progress import Stages
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.several import Combined
+from rssc.pipeline.stretch import StretchResult
+from rssc.pipeline.verdict import Verdict
 
-_USUAL_FOCAL = 0.8  # of the longer image side; said only where nothing is known
+UNDISTORTED_NOTE = "the lens is that of the undistorted images; the readout is that of the sensor rows."
+_USUAL_FOCAL = 0.8  # of the longer image side; a placeholder where nothing is known
 
 
-def answer(
-    solutions: list[Solution], options: CalibrateOptions, stage: Stages, notes: tuple[str, ...] = ()
+def make_result(
+    combined: Combined,
+    verdict: Verdict,
+    options: CalibrateOptions,
+    seconds: Mapping[str, float],
+    notes: tuple[str, ...] = (),
 ) -> Calibration:
     """The calibration that the stretches of one camera give together."""
-    if len(solutions) > 1:
-        with stage("combining"):
-            solutions, left_out = with_common_model(solutions, options)
-            notes += left_out
-            camera, covariance, together = common_camera(solutions)
-            stretches = tuple(stretch_with(solution, camera) for solution in solutions)
-    else:
-        camera, covariance, together = common_camera(solutions)
-        stretches = (solutions[0].stretch,)
-        stage.seconds.update(solutions[0].seconds)
-    verdict = judge(solutions, camera, covariance, together)
-    scenes = [stretch.scene for stretch in stretches]
-    adjustments = [solution.estimate.adjustment for solution in solutions]
+    scenes = [stretch.scene for stretch in combined.stretches]
+    adjustments = [one.inference.adjustment for one in combined.results]
     squares = [adjustment.rms**2 * len(adjustment.residuals) for adjustment in adjustments]
-    told = list(dict.fromkeys([*notes, *(note for solution in solutions for note in solution.notes)]))
+    of_stretches = (note for one in combined.results for note in one.notes)
+    told = list(dict.fromkeys([*notes, *combined.notes, *of_stretches]))
     if options.undistorted_from is not None:
-        told.append("the lens is that of the undistorted images; the readout is that of the sensor's rows.")
+        told.append(UNDISTORTED_NOTE)
     return Calibration(
-        camera=camera,
-        frame_interval_s=float(np.median([solution.frame_interval_s for solution in solutions])),
-        parameters=covariance.parameters,
-        covariance=covariance.finite().matrix,
+        camera=combined.camera,
+        frame_interval_s=combined.frame_interval_s,
+        parameters=combined.covariance.parameters,
+        covariance=combined.covariance.finite().matrix,
         status=verdict.status,
         reasons=verdict.reasons,
-        method=options.method if options.method != "auto" else "te",
+        method=_method_name(options.method),
         knot_spacing=float(adjustments[0].options.knot_spacing),
         statistics=Statistics(
             frames=sum(scene.tracks.frame_count for scene in scenes),
@@ -63,28 +58,29 @@ def answer(
             rms_px=float(np.sqrt(sum(squares) / sum(len(adjustment.residuals) for adjustment in adjustments))),
             iterations=sum(len(adjustment.summary.iterations) for adjustment in adjustments),
             cost_by_iteration=tuple(iteration.cost for iteration in adjustments[0].summary.iterations),
-            seconds={name: round(value, 3) for name, value in stage.seconds.items()},
+            seconds={name: round(value, 3) for name, value in seconds.items()},
         ),
         notes=(*told, *verdict.notes),
-        uncertainty=_error_budget(solutions, verdict, together),
-        stretches=stretches,
+        uncertainty=_error_budget(combined, verdict),
+        stretches=combined.stretches,
     )
 
 
-def _error_budget(solutions: Sequence[Solution], verdict: Verdict, together: Combination | None) -> ErrorBudget:
-    """What the error bars are made of: of the first stretch, or of what several disagree in."""
-    first = solutions[0].estimate
-    parts = {name: dict(part) for name, part in first.uncertainty.parts.items()}
-    if together is not None:
-        names = first.covariance.parameters
-        parts = {"stretches": dict(zip(names, together.between.tolist(), strict=True))}
-        windows = [_whole(solution) for solution in solutions]
+def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
+    """Parts of the error bars: of the only stretch, or the disagreement of several."""
+    first, combination = combined.results[0].inference, combined.combination
+    if combination is not None:
+        parts = {"stretches": dict(zip(first.covariance.parameters, combination.between.tolist(), strict=True))}
+        windows = [_whole(one) for one in combined.results]
+        consistency = float(combination.consistency[-1])
     else:
-        windows = _windows(solutions[0])
+        parts = {name: dict(part) for name, part in first.uncertainty.parts.items()}
+        windows = _windows(combined.results[0])
+        consistency = first.uncertainty.consistency
     return ErrorBudget(
         parts=parts,
         windows=tuple(windows),
-        consistency=float(together.consistency[-1]) if together is not None else first.uncertainty.consistency,
+        consistency=consistency,
         knot_spacings=tuple(
             TriedKnots(
                 spacing=float(knot.adjustment.options.knot_spacing),
@@ -104,23 +100,23 @@ def _error_budget(solutions: Sequence[Solution], verdict: Verdict, together: Com
     )
 
 
-def _windows(solution: Solution) -> list[PartialEstimate]:
-    """What the windows of a stretch say by themselves."""
+def _windows(result: StretchResult) -> list[PartialEstimate]:
+    """Estimates from the windows of a stretch."""
     return [
-        _partial(solution, window.first, window.last - 1, window.adjustment.scene.camera, window.covariance)
-        for window in solution.estimate.uncertainty.windows
+        _partial(result, window.first, window.last - 1, window.adjustment.scene.camera, window.covariance)
+        for window in result.inference.uncertainty.windows
     ]
 
 
-def _whole(solution: Solution) -> PartialEstimate:
-    """What a stretch says by itself."""
-    estimate = solution.estimate
-    last = len(solution.stretch.names) - 1
-    return _partial(solution, 0, last, estimate.adjustment.scene.camera, estimate.covariance)
+def _whole(result: StretchResult) -> PartialEstimate:
+    """Estimate from a whole stretch by itself."""
+    inference = result.inference
+    last = len(result.stretch.names) - 1
+    return _partial(result, 0, last, inference.adjustment.scene.camera, inference.covariance)
 
 
-def _partial(solution: Solution, first: int, last: int, camera: Camera, covariance: Covariance) -> PartialEstimate:
-    stretch, lens = solution.stretch, camera.lens
+def _partial(result: StretchResult, first: int, last: int, camera: Camera, covariance: Covariance) -> PartialEstimate:
+    stretch, lens = result.stretch, camera.lens
     return PartialEstimate(
         source=Path(stretch.source).name,
         frames=(int(stretch.frame_numbers[first]), int(stretch.frame_numbers[last])),
@@ -133,22 +129,26 @@ def _partial(solution: Solution, first: int, last: int, camera: Camera, covarian
     )
 
 
-def cannot_tell(
-    width: int, height: int, frame_interval_s: float, reasons: tuple[str, ...], options: CalibrateOptions
-) -> Calibration:
-    """A calibration that knows nothing but why: a usual camera with error bars as wide as the world."""
+def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Calibration:
+    """Placeholder for footage that cannot be calibrated: default camera, infinite variances, and the reason."""
+    width, height = footage.width, footage.height
     focal = _USUAL_FOCAL * max(width, height)
     lens = Lens("pinhole", focal, focal, (width - 1) / 2, (height - 1) / 2)
     names = (*lens.parameter_names, "readout_ratio")
     return Calibration(
         camera=Camera(width, height, lens, Shutter(0.0)),
-        frame_interval_s=frame_interval_s,
+        frame_interval_s=footage.frame_interval_s,
         parameters=names,
         covariance=np.diag(np.full(len(names), UNKNOWN_VARIANCE)),
         status="degenerate",
-        reasons=reasons,
-        method=options.method if options.method != "auto" else "te",
+        reasons=(reason,),
+        method=_method_name(method),
         knot_spacing=1.0,
         statistics=Statistics(),
-        notes=("nothing could be estimated: the lens is a usual one, not this camera's.",),
+        notes=("nothing could be estimated: the lens is a placeholder, not this camera's.",),
     )
+
+
+def _method_name(method: str) -> str:
+    """Name of the method that was used; auto is te with choices by evidence."""
+    return "te" if method == "auto" else method

@@ -1,36 +1,175 @@
-"""Several stretches become one camera: a common model, one set of parameters, and stretches adjusted to it."""
+"""Several stretches of one camera: calibrated side by side, brought to a common model, combined into one camera."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from rssc.errors import NotCalibratableError, RsscError
+from rssc.errors import InputError, NotCalibratableError, RsscError
+from rssc.footage.footage import Footage, choose_stretches, read_footage
 from rssc.inference.combine import Combination, combine
-from rssc.inference.estimate import Candidate, estimate
+from rssc.inference.evidence import Candidate, put_first
+from rssc.inference.infer import infer
 from rssc.inference.lens_conversion import convert_lens
 from rssc.inference.uncertainty import parameter_values
 from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import Covariance
 from rssc.model.stretch import Stretch
-from rssc.pipeline.stretch import CalibrateOptions, Solution
-from rssc.solver.bundle import adjust
+from rssc.model.trajectory import Trajectory
+from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.stretch import StretchResult, calibrate_stretch
+from rssc.runtime.constants import Constants
+from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
+from rssc.runtime.progress import Report, Stages, unreported
+from rssc.solver.bundle import adjust_with
+from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
 
 
-def with_common_model(solutions: list[Solution], options: CalibrateOptions) -> tuple[list[Solution], tuple[str, ...]]:
+@dataclass(frozen=True)
+class SeveralConstants(Constants):
+    """Several stretches of one camera."""
+
+    interval_ratio: float = 1.02
+    """Largest over smallest frame interval of clips in one mode: 30 and 29.97 per second are one, 30 and 25 are not."""
+    max_iterations: int = 20
+    """Iterations of the adjustment to the common camera, which is close. Chosen by hand: a bound on time."""
+    cost_tolerance: float = 1e-6
+    """Relative decrease of the cost at which it stops, as in the last inference."""
+
+
+SEVERAL = SeveralConstants()
+
+
+@dataclass(frozen=True)
+class ChosenStretch:
+    """Frames of a source to calibrate from: the first and one past the last."""
+
+    source: Path
+    frames: tuple[int, int]
+
+    def read(self, options: CalibrateOptions, report: Report = unreported) -> Footage:
+        """The frames and their times."""
+        return read_footage(self.source, fps=options.fps, frames=self.frames, report=report)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The common camera of all stretches, and what it was combined from."""
+
+    camera: Camera
+    covariance: Covariance
+    frame_interval_s: float
+    results: tuple[StretchResult, ...]
+    """Of each stretch by itself, with the common lens model and readout axis."""
+    stretches: tuple[Stretch, ...]
+    """Adjusted to the common camera."""
+    combination: Combination | None = None
+    """None where there is one stretch only."""
+    notes: tuple[str, ...] = ()
+    """Notes on stretches that were left out."""
+
+
+def choose(
+    sources: Sequence[Path], options: CalibrateOptions, report: Report = unreported
+) -> tuple[list[ChosenStretch], tuple[str, ...]]:
+    """The stretches of all sources, and notes that say which were chosen."""
+    chosen: list[ChosenStretch] = []
+    notes: tuple[str, ...] = ()
+    for source in sources:
+        ranges, told = choose_stretches(source, fps=options.fps, frames=options.frames, report=report)
+        chosen += [ChosenStretch(source, frames) for frames in ranges]
+        notes += told
+    return chosen, notes
+
+
+def calibrate_stretches(
+    chosen: Sequence[ChosenStretch], options: CalibrateOptions, stage: Stages
+) -> tuple[list[StretchResult], tuple[str, ...]]:
+    """Calibrates stretches side by side; those that cannot be calibrated are left out, with notes that say why.
+
+    Raises:
+        NotCalibratableError: None of them can be.
+        InputError: They are not from one camera in one mode.
+        WorkerDiedError: A process was killed, for instance because memory ran out.
+    """
+    found: dict[int, StretchResult] = {}
+    failures: dict[int, str] = {}
+    workers, threads = share_cores(len(chosen))
+    with stage("calibrating stretches") as report:
+        try:
+            for i, outcome in run_tasks(partial(_calibrate_alone, options=options), chosen, workers, threads):
+                try:
+                    found[i] = outcome.result()
+                except NotCalibratableError as error:
+                    first, last = chosen[i].frames
+                    failures[i] = f"frames {first}:{last} of {chosen[i].source.name}: {error}"
+                report((len(found) + len(failures)) / len(chosen))
+        except WorkerDiedError as error:
+            what = f"{len(chosen)} stretches were being calibrated"
+            raise WorkerDiedError(f"{error}, while {what}; choose fewer frames.") from error
+    # In the order of the stretches, whatever the order in which they finished.
+    reasons = [failures[i] for i in sorted(failures)]
+    if not found:
+        raise NotCalibratableError("; ".join(reasons))
+    results = [found[i] for i in sorted(found)]
+    _check_same_camera(results)
+    return results, tuple(f"left out: {reason}" for reason in reasons)
+
+
+def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions) -> StretchResult:
+    return calibrate_stretch(chosen.read(options), chosen.source, options, Stages())
+
+
+def _check_same_camera(results: Sequence[StretchResult]) -> None:
+    sizes = {(one.stretch.scene.camera.width, one.stretch.scene.camera.height) for one in results}
+    if len(sizes) > 1:
+        listed = " and ".join(f"{width} x {height}" for width, height in sorted(sizes))
+        raise InputError(f"the sources have frames of {listed} pixels; expected one camera in one mode.")
+    intervals = [one.frame_interval_s for one in results]
+    if max(intervals) > SEVERAL.interval_ratio * min(intervals):
+        rates = " and ".join(f"{1 / t:.2f}" for t in sorted({round(t, 5) for t in intervals}))
+        raise InputError(f"the sources have {rates} frames per second; expected one camera in one mode.")
+
+
+def combine_stretches(results: Sequence[StretchResult], options: CalibrateOptions, stage: Stages) -> Combined:
+    """One camera from the stretches, and the stretches adjusted to it.
+
+    Raises:
+        NotCalibratableError: There is no lens model and readout axis that explains any of them.
+    """
+    if len(results) == 1:
+        one = results[0]
+        stage.seconds.update(one.seconds)
+        camera = one.inference.adjustment.scene.camera
+        return Combined(camera, one.inference.covariance, one.frame_interval_s, (one,), (one.stretch,))
+    with stage("combining"):
+        found, notes = with_common_model(results, options)
+        interval_s = float(np.median([one.frame_interval_s for one in found]))
+        alike = tuple(_in_interval(one, interval_s) for one in found)
+        camera, covariance, combination = common_camera(alike)
+        stretches = tuple(_adjusted_to(one, camera) for one in alike)
+    return Combined(camera, covariance, interval_s, alike, stretches, combination, notes)
+
+
+def with_common_model(
+    results: Sequence[StretchResult], options: CalibrateOptions
+) -> tuple[list[StretchResult], tuple[str, ...]]:
     """The stretches with the lens model and readout axis that they prefer together, and notes on those left out."""
-    cameras = [s.stretch.scene.camera for s in solutions]
-    model = _preferred({camera.lens.model for camera in cameras}, [s.estimate.lenses for s in solutions])
-    axis = _preferred({camera.shutter.axis for camera in cameras}, [s.estimate.shutters for s in solutions])
+    cameras = [one.stretch.scene.camera for one in results]
+    model = _preferred({camera.lens.model for camera in cameras}, [one.inference.lenses for one in results])
+    axis = _preferred({camera.shutter.axis for camera in cameras}, [one.inference.shutters for one in results])
     shutters = [camera.shutter for camera in cameras if camera.shutter.axis == axis]
     shutter = replace(shutters[0], readout_ratio=float(np.median([one.readout_ratio for one in shutters])))
-    found, notes = [], []
-    for solution in solutions:
+    found: list[StretchResult] = []
+    notes: list[str] = []
+    for result in results:
         try:
-            found.append(_with_model(solution, model, shutter, options))
+            found.append(_with_model(result, model, shutter, options))
         except RsscError as error:
-            stretch = solution.stretch
+            stretch = result.stretch
             notes.append(
                 f"left out: frames {stretch.frame_numbers[0]} to {stretch.frame_numbers[-1]} of "
                 f"{Path(stretch.source).name}, which the common {model} lens read by {axis} does not explain ({error})"
@@ -40,8 +179,8 @@ def with_common_model(solutions: list[Solution], options: CalibrateOptions) -> t
     return found, tuple(notes)
 
 
-def _preferred(names: set[str], tried: list[tuple[Candidate, ...]]) -> str:
-    """The name with the best evidence of all stretches together."""
+def _preferred(names: set[str], tried: Sequence[Sequence[Candidate]]) -> str:
+    """The name with the best total evidence over all stretches."""
     evidence = {
         name: sum({candidate.name: candidate.evidence for candidate in one}.get(name, np.inf) for one in tried)
         for name in sorted(names)
@@ -49,45 +188,81 @@ def _preferred(names: set[str], tried: list[tuple[Candidate, ...]]) -> str:
     return min(evidence, key=lambda name: evidence[name])
 
 
-def _with_model(solution: Solution, model: str, shutter: Shutter, options: CalibrateOptions) -> Solution:
-    """The solution itself, or where its lens model or readout axis differs, another one with the given."""
-    scene = with_trajectory(solution.stretch.scene)
-    camera, given = scene.camera, solution.estimate
+def _with_model(result: StretchResult, model: str, shutter: Shutter, options: CalibrateOptions) -> StretchResult:
+    """The result itself, or inferred again where its lens model or readout axis differs from the given one."""
+    scene = with_trajectory(result.stretch.scene)
+    camera, given = scene.camera, result.inference
     if camera.lens.model == model and camera.shutter.axis == shutter.axis:
-        return solution
+        return result
     if camera.shutter.axis != shutter.axis:
         camera = replace(camera, shutter=shutter)
     camera = camera.with_lens(convert_lens(camera.lens, model, camera.width, camera.height))
-    again = estimate(
+    again = infer(
         replace(scene, camera=camera), method=options.method, rough=False, tried_lenses=given.lenses,
-        fixed=given.adjustment.options.fixed,
+        common=AdjustOptions(fixed=given.adjustment.options.fixed),
     )  # fmt: skip
-    again = replace(again, lenses=given.lenses, shutters=given.shutters)
-    return replace(solution, estimate=again, stretch=replace(solution.stretch, scene=again.adjustment.scene))
+    lenses = put_first(given.lenses, model)
+    shutters = put_first(given.shutters, shutter.axis)
+    again = replace(again, lenses=lenses, shutters=shutters)
+    return replace(result, inference=again, stretch=replace(result.stretch, scene=again.adjustment.scene))
 
 
-def common_camera(solutions: list[Solution]) -> tuple[Camera, Covariance, Combination | None]:
-    """The camera that all stretches share."""
-    first = solutions[0].estimate
-    if len(solutions) == 1:
-        return first.adjustment.scene.camera, first.covariance, None
+def _in_interval(result: StretchResult, interval_s: float) -> StretchResult:
+    """The same result with its times counted in another frame interval.
+
+    What clips of one camera share is the readout time. Where their frame rates differ a little, equal times are equal
+    ratios only if all are counted in the same interval.
+    """
+    factor = result.frame_interval_s / interval_s
+    if factor == 1:
+        return result
+    inference = result.inference
+    adjustment, uncertainty = inference.adjustment, inference.uncertainty
+    scene, options = adjustment.scene, adjustment.options
+    trajectory = scene.trajectory
+    if trajectory is not None:
+        trajectory = Trajectory(trajectory.control_poses, factor * trajectory.start, factor * trajectory.knot_spacing)
+    scene = replace(
+        scene, camera=scene.camera.with_readout_ratio(factor * scene.camera.shutter.readout_ratio),
+        frame_times=factor * scene.frame_times, trajectory=trajectory,
+    )  # fmt: skip
+    inference = replace(
+        inference,
+        adjustment=replace(
+            adjustment, scene=scene, covariance=_scaled_readout(adjustment.covariance, factor),
+            options=replace(options, knot_spacing=factor * options.knot_spacing),
+        ),
+        uncertainty=replace(uncertainty, covariance=_scaled_readout(uncertainty.covariance, factor)),
+    )  # fmt: skip
+    return replace(
+        result, inference=inference, stretch=replace(result.stretch, scene=scene), frame_interval_s=interval_s
+    )
+
+
+def _scaled_readout(covariance: Covariance, factor: float) -> Covariance:
+    scale = np.array([factor if name == "readout_ratio" else 1.0 for name in covariance.parameters])
+    return replace(covariance, matrix=covariance.matrix * np.outer(scale, scale))
+
+
+def common_camera(results: Sequence[StretchResult]) -> tuple[Camera, Covariance, Combination]:
+    """The camera that all stretches share; their times must be counted in the same frame interval."""
+    first = results[0].inference
     names = first.covariance.parameters
-    values = [parameter_values(s.estimate.adjustment.scene.camera, names) for s in solutions]
-    together = combine(values, [s.estimate.covariance for s in solutions])
+    values = [parameter_values(one.inference.adjustment.scene.camera, names) for one in results]
+    combination = combine(values, [one.inference.covariance for one in results])
     camera = first.adjustment.scene.camera
-    known = dict(zip(names, together.values, strict=True))
+    known = dict(zip(names, combination.values.tolist(), strict=True))
     lens = camera.lens.with_parameters([known.get(name, 0.0) for name in camera.lens.parameter_names])
-    camera = camera.with_lens(lens).with_readout_ratio(known["readout_ratio"])
-    return camera, together.covariance, together
+    return camera.with_lens(lens).with_readout_ratio(known["readout_ratio"]), combination.covariance, combination
 
 
-def stretch_with(solution: Solution, camera: Camera) -> Stretch:
+def _adjusted_to(result: StretchResult, camera: Camera) -> Stretch:
     """A stretch whose poses and points were adjusted to the common camera."""
-    adjustment = solution.estimate.adjustment
-    fixed = (*adjustment.options.fixed, *camera.lens.parameter_names, "readout_ratio")
-    scene = adjust(
-        replace(adjustment.scene, camera=camera), adjustment.options.method, loss="cauchy", fixed=fixed,
-        loss_scale=adjustment.loss_scale, knot_spacing=adjustment.options.knot_spacing, covariance=False,
-        max_iterations=20, cost_tolerance=1e-6,
-    ).scene  # fmt: skip
-    return replace(solution.stretch, scene=scene)
+    adjustment = result.inference.adjustment
+    given = adjustment.options
+    options = AdjustOptions(
+        method=given.method, fixed=(*given.fixed, *camera.lens.parameter_names, "readout_ratio"), loss="cauchy",
+        loss_scale=adjustment.loss_scale, knot_spacing=given.knot_spacing, max_iterations=SEVERAL.max_iterations,
+        cost_tolerance=SEVERAL.cost_tolerance, covariance=False,
+    )  # fmt: skip
+    return replace(result.stretch, scene=adjust_with(replace(adjustment.scene, camera=camera), options).scene)

@@ -1,84 +1,91 @@
 """The whole flow with a calibration target: from a video of a board to a calibration in metres.
 
-read -> find the board -> place it (global shutter) -> estimate (rolling shutter, points held) -> check the board
+read -> find the board -> place it (global shutter) -> infer (rolling shutter, points fixed) -> check the board
 
-The same spline, solver and choices as without a target; only the points are known. Where they turn out not to be quite
-where the target has them, they are estimated, too, and the target gives scale and axes.
+Spline, solver and choices are the same as without a target, but the points are known. Where the board turns out to
+differ from its description, the points are estimated, too, and the target only provides scale and axes.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from rssc.errors import InputError, NotCalibratableError
+from rssc.errors import NotCalibratableError
 from rssc.footage.footage import Footage, read_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
-from rssc.inference.estimate import Estimate, estimate
+from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
 from rssc.io.target_file import read_target
 from rssc.kernels.spline import increments
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.camera import Camera, Shutter
-from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
-from rssc.pipeline.result import cannot_tell
-from rssc.pipeline.stretch import CalibrateOptions
-from rssc.pipeline.verdict import judge_estimate
-from rssc.runtime.progress import Progress, Stages
+from rssc.pipeline.options import TargetOptions
+from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
+from rssc.pipeline.verdict import judge_inference
+from rssc.runtime.constants import Constants
+from rssc.runtime.progress import Progress, Stages, silent
+from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
 from rssc.start.board import BOARD_START, start_from_target
 from rssc.start.start import Start
 from rssc.tracking.board_corners import detect_target
 
-_LOOSE = 30.0
-"""Changes of velocity that frames without a board may have, over those seen."""
-_WORSE_NOISE = 1.5
-_POOR_NOISE = 0.5  # pixels
-_WRONG_BOARD = 0.02  # of a tag or square
-_LOST_FOCAL = 0.01
+
+@dataclass(frozen=True)
+class TargetConstants(Constants):
+    """Calibration with a board."""
+
+    loose: float = 30.0
+    """Sigma of the motion prior over the usual change of velocity: too weak to matter where the board is seen."""
+    gap_frames: float = 1.5
+    """Gap between frames that show the board above which the motion prior is needed: one frame is missing."""
+    worse_noise: float = 1.5
+    """Noise with fixed points over noise with free points, above which a board is not as described. Chosen by hand."""
+    poor_noise_px: float = 0.5
+    """Noise above which corners count as poor. Chosen by hand."""
+    wrong_board: float = 0.02
+    """Shift of the corners over the side of a tag or square, above which the description is doubted. Chosen by hand."""
+    lost_focal: float = 0.01
+    """Relative sigma of the focal length above which free points are not used, as for a weak verdict."""
+
+
+TARGET = TargetConstants()
 
 
 def calibrate_target(
     source: Path | str,
     target: Target | str,
-    *,
-    fps: float | None = None,
-    frames: tuple[int | None, int | None] | None = None,
-    lens: str = "auto",
-    undistorted_from: str | None = None,
-    progress: Progress = lambda stage, share: None,
+    options: TargetOptions | None = None,
+    progress: Progress = silent,
 ) -> Calibration:
     """Calibrates the camera that filmed a calibration target.
 
     Args:
         source: A video file, or a folder of images.
         target: The board, or how `rssc.io.target_file.read_target` names it.
-        fps: Frames per second, for a folder of images without time stamps in their names.
-        frames: First frame and one past the last.
-        lens: Lens model, or "auto" to choose by evidence.
-        undistorted_from: FILE[:CAM], what the images were undistorted with.
+        options: How to read the source, and what is known of its lens.
         progress: Called with the name of the stage and the share of it that is done.
     """
-    if lens != "auto" and lens not in LENS_MODELS:
-        raise InputError(f"lens is {lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+    options = options or TargetOptions()
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(Path(source), fps=fps, frames=frames, report=report)
-    sensor = read_sensor_lens(undistorted_from, footage.width, footage.height)
+        footage = read_footage(source, fps=options.fps, frames=options.frames, report=report)
+    sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     try:
-        return _solve_target(source, footage, board, lens, sensor, stage)
+        return _calibrate_board(source, footage, board, options.lens, sensor, stage)
     except NotCalibratableError as error:
-        size, interval = (footage.width, footage.height), footage.frame_interval_s
-        return cannot_tell(*size, interval, (str(error),), CalibrateOptions())
+        return degenerate_result(footage, str(error))
 
 
-def _solve_target(
+def _calibrate_board(
     source: Path | str, footage: Footage, board: Target, lens: str, sensor: Lens | None, stage: Stages
 ) -> Calibration:
     with stage("finding the board") as report:
@@ -93,31 +100,31 @@ def _solve_target(
         start = start_from_target(tracks, board.points, footage.width, footage.height, lens)
         scene, motion_prior = _start_scene(footage, tracks, board, start, sensor)
     with stage("estimating") as report:
-        final = estimate(
-            scene, lens=lens, report=lambda _, share: report(share), fixed=("points",), motion_prior=motion_prior
-        )
+        common = AdjustOptions(fixed=("points",), motion_prior=motion_prior)
+        final = infer(scene, lens=lens, common=common, report=report)
     with stage("checking the board"):
         check = check_board(final.adjustment)
         released = _released(final, check, motion_prior)
     return _calibration(source, board, footage, released or final, check, released is not None, stage.seconds)
 
 
-def _released(held: Estimate, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Estimate | None:
-    """The estimate with free points, where these fit much better and are enough to tell the focal length."""
-    if check.held_noise < _WORSE_NOISE * check.free_noise:
+def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Inference | None:
+    """The inference with free points, where they fit much better and constrain the focal length; None otherwise."""
+    if check.held_noise < TARGET.worse_noise * check.free_noise:
         return None
     board = held.adjustment.scene
     try:
-        free = estimate(board, rough=False, tried_lenses=held.lenses, motion_prior=motion_prior)
+        common = AdjustOptions(motion_prior=motion_prior)
+        free = infer(board, rough=False, tried_lenses=held.lenses, common=common)
     except NotCalibratableError:
         return None
-    if not free.covariance.sigma("fx") < _LOST_FOCAL * free.adjustment.scene.camera.lens.fx:
+    if not free.covariance.sigma("fx") < TARGET.lost_focal * free.adjustment.scene.camera.lens.fx:
         return None
     return replace(free, adjustment=replace(free.adjustment, scene=lay_on_board(free.adjustment.scene, board)))
 
 
 def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
-    """From the first frame that shows the board to the last."""
+    """Footage and tracks from the first frame that shows the board to the last."""
     seen = np.flatnonzero(np.bincount(tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners)
     if len(seen) == 0:
         return footage, tracks
@@ -134,18 +141,20 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
 def _start_scene(
     footage: Footage, tracks: Tracks, target: Target, start: Start, sensor: Lens | None
 ) -> tuple[Scene, tuple[float, float] | None]:
-    """A spline through the poses of the frames that show the board, and what holds it in the others."""
+    """A scene with a spline through the poses of the frames that show the board, and a motion prior for the others."""
     camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
     times = footage.frame_times
     begin, end = readout_interval(times, 0.0)
     trajectory = fit_trajectory(times[start.registered], start.cam_from_world[start.registered], begin, end, 1.0)
     scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
     seen = np.unique(tracks.frames)
-    if np.diff(times[seen]).max() < 1.5:
+    if np.diff(times[seen]).max() < TARGET.gap_frames:
         return scene, None
     # Between frames that show the board nothing else holds the spline; where they do, this is too weak to matter.
     changes = np.diff(increments(trajectory.control_poses)[0], axis=0)
-    rotation, translation = (float(_LOOSE * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:]))
+    rotation, translation = (
+        float(TARGET.loose * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:])
+    )
     return scene, (max(rotation, 1e-6), max(translation, 1e-9))
 
 
@@ -153,7 +162,7 @@ def _calibration(
     source: Path | str,
     target: Target,
     footage: Footage,
-    final: Estimate,
+    final: Inference,
     check: BoardCheck,
     released: bool,
     seconds: dict[str, float],
@@ -161,17 +170,18 @@ def _calibration(
     adjustment = final.adjustment
     scene = adjustment.scene
     seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners
-    status, reasons = judge_estimate(final, seen, board=True)
+    status, reasons = judge_inference(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
     notes = [
-        f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; the world is its plane, in metres."
+        f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; world coordinates are those of the "
+        "board, in metres."
     ]
     if scene.camera.undistorted_from is not None:
-        notes.append("the lens is that of the undistorted images; the readout is that of the sensor's rows.")
+        notes.append(UNDISTORTED_NOTE)
     if released:
         notes.append(
-            f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from where the "
-            f"target has them, which gives only scale and axes."
+            f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from their "
+            f"described places; the target only provides scale and axes."
         )
     return Calibration(
         camera=scene.camera,
@@ -197,19 +207,19 @@ def _calibration(
 
 
 def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:
-    """Reasons to doubt the board's description or pictures."""
+    """Reasons to doubt the description of the board or its images."""
     side = target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0]
-    worse = check.held_noise > _WORSE_NOISE * check.free_noise
-    if worse and (check.shift > _WRONG_BOARD * side or not released):
-        return (f"the board is not as described: left free, its corners move by {1e3 * check.shift:.1f} mm"
+    worse = check.held_noise > TARGET.worse_noise * check.free_noise
+    if worse and (check.shift > TARGET.wrong_board * side or not released):
+        return (f"the board is not as described: estimated freely, its corners move by {1e3 * check.shift:.1f} mm"
                 f"{_guess(target, check)}; measure it again, and keep it flat",)  # fmt: skip
-    if check.held_noise > _POOR_NOISE:
+    if check.held_noise > TARGET.poor_noise_px:
         return (f"corners scatter by {check.held_noise:.2f} pixels: film the board sharp and evenly lit",)
     return ()
 
 
 def _guess(target: Target, check: BoardCheck) -> str:
-    """The spacing that the free corners of an AprilGrid have."""
+    """A hint at the spacing that the free corners of an AprilGrid have."""
     if not isinstance(target, AprilGrid) or len(check.points) < len(target.points):
         return ""
     grid = check.points[:, :2].reshape(2 * target.rows, 2 * target.columns, 2)

@@ -1,36 +1,69 @@
-"""Whether to believe a calibration: ok, weak or degenerate, with reasons in plain words and what to record next."""
+"""Whether to believe a calibration: ok, weak or degenerate, with reasons and advice on what to record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rssc.inference.combine import Combination
-from rssc.inference.estimate import Estimate
+from rssc.inference.infer import Inference
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.stretch import Solution
+from rssc.pipeline.several import Combined
+from rssc.pipeline.stretch import StretchResult
+from rssc.runtime.constants import Constants
 from rssc.solver.noise import noise_level
 
-_READOUT_WEAK = 0.005
-_READOUT_LOST = 0.2
-_FOCAL_WEAK = 0.01
-_FOCAL_LOST = 0.1
-_CENTRE_WEAK = 0.02  # of the image's width
-_MIN_OBSERVATIONS_PER_FRAME = 60
-_UNLIKELY = 1e-3
-# What counts as hardly any, for the advice; see `MotionSummary`.
-_LITTLE_MOTION = 0.002
-_LITTLE_PARALLAX_DEG = 1.0
-_NO_PARALLAX_DEG = 0.5
-_FLAT = 0.02
-_FORWARD = 0.9
-_STEADY = 0.95
-# Residuals this many times the tracks' own uncertainty: the images do not follow any rolling-shutter camera.
-_POOR_FIT = 6.0
-_COHERENT = 5.0
+
+@dataclass(frozen=True)
+class VerdictConstants(Constants):
+    """Limits between ok, weak and degenerate, and limits of the advice (see `MotionSummary`)."""
+
+    readout_weak: float = 0.005
+    """Sigma of the readout ratio above which a result is weak: a percent of the frame interval at 95 %."""
+    readout_lost: float = 0.2
+    """Sigma above which the readout is not known at all: the 95 % interval covers most readouts that cameras have."""
+    focal_weak: float = 0.01
+    """Relative sigma of the focal length above which a result is weak: 2 % at 95 %."""
+    focal_lost: float = 0.1
+    """Relative sigma above which the focal length is not known at all: a guess from the kind of camera is as good."""
+    centre_weak: float = 0.02
+    """Sigma of the principal point, over the image's width, above which a result is weak: 4 % at 95 %."""
+    max_readout_ratio: float = 1.1
+    """Largest plausible readout ratio: a sensor is read once per frame; the margin is for the error. Chosen by hand."""
+    min_registered: float = 0.8
+    """Share of the frames that the start must locate. Chosen by hand."""
+    min_observations_per_frame: int = 60
+    """Fewest observations per frame; below it texture is lacking. Chosen by hand."""
+    unlikely: float = 1e-3
+    """Probability below which a disagreement is reported: one false alarm in a thousand."""
+    little_motion: float = 0.002
+    """Image motion per frame, over the width, below which the camera hardly moved: 1.3 px of 640. Chosen by hand."""
+    little_across: float = 0.0005
+    """The same across the readout lines only. Chosen by hand."""
+    little_parallax_deg: float = 1.0
+    """Parallax below which the advice is to walk. Chosen by hand."""
+    no_parallax_deg: float = 0.5
+    """Parallax below which a result is weak even with small error bars. Chosen by hand."""
+    flat: float = 0.02
+    """Depth spread below which a scene counts as one plane: 6 cm in three metres. Chosen by hand."""
+    forward: float = 0.9
+    """Share of the path along the line of sight above which motion counts as forward only. Chosen by hand."""
+    steady: float = 0.95
+    """Steadiness above which a turn counts as one at constant speed. Chosen by hand."""
+    poor_fit: float = 6.0
+    """Residuals over the tracks' uncertainty, above which no rolling-shutter camera explains them. Chosen by hand."""
+    coherent: float = 5.0
+    """Shared errors over noise above which a note says that errors are correlated. Chosen by hand."""
+    same_evidence: float = 10.0
+    """Difference of evidence between rows and columns below which the direction is a guess: odds of 150 to 1."""
+    confused: float = 0.4
+    """Share of the largest component above which a parameter belongs to the weak direction. Chosen by hand."""
+
+
+VERDICT = VerdictConstants()
 
 
 @dataclass(frozen=True)
@@ -43,154 +76,160 @@ class Verdict:
     weak_direction: str
 
 
-def judge(
-    solutions: Sequence[Solution], camera: Camera, covariance: Covariance, together: Combination | None = None
-) -> Verdict:
-    """Verdict on the camera that stretches of footage give together."""
+def judge(combined: Combined) -> Verdict:
+    """Verdict on the common camera of the stretches."""
+    camera, covariance, results = combined.camera, combined.covariance, combined.results
     lost, weak = uncertain_parameters(camera, covariance)
-    parts = [_suspicions(solution.estimate, solution.registered) for solution in solutions]
+    parts = [_suspicions(one.inference, one.registered) for one in results]
     weak += list(dict.fromkeys(reason for part in parts for reason in part))
-    consistency = (
-        float(together.consistency.min()) if together is not None else solutions[0].estimate.uncertainty.consistency
-    )
-    if consistency < _UNLIKELY:
-        what = "stretches" if together is not None else "windows of the clip"
+    if combined.combination is not None:
+        what, consistency = "stretches", float(combined.combination.consistency.min())
+    else:
+        what, consistency = "windows of the clip", results[0].inference.uncertainty.consistency
+    if consistency < VERDICT.unlikely:
         weak.append(
             f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
         )
-    motions = [summarise_motion(solution.stretch.scene) for solution in solutions]
+    motions = [summarise_motion(one.stretch.scene) for one in results]
     weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
-    notes = _shutter_notes(solutions, camera, covariance) + _misfit_notes(solutions)
+    notes = _shutter_notes(results, camera, covariance) + _misfit_notes(results)
     return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
 
 
-def judge_estimate(estimate: Estimate, registered: np.ndarray, board: bool = False) -> tuple[Status, tuple[str, ...]]:
-    """Status and reasons of one estimate by itself.
+def judge_inference(
+    inference: Inference, registered: NDArray[np.bool_], board: bool = False
+) -> tuple[Status, tuple[str, ...]]:
+    """Status and reasons of one inference by itself.
 
     Args:
-        estimate: What was found.
-        registered: (n,) which frames could be placed.
+        inference: What was found.
+        registered: (n,) which frames could be located.
         board: Whether a calibration target was filmed, not a scene.
     """
-    camera = estimate.adjustment.scene.camera
-    lost, weak = uncertain_parameters(camera, estimate.covariance, board)
-    weak += _suspicions(estimate, registered, board)
+    camera = inference.adjustment.scene.camera
+    lost, weak = uncertain_parameters(camera, inference.covariance, board)
+    weak += _suspicions(inference, registered, board)
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
 def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
-    """What the error bars say: reasons for degenerate, and for weak."""
+    """Reasons from the error bars: for degenerate, and for weak."""
     remedy = "show the board from more sides" if board else "walk around a scene that has depth"
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
     centre = max(covariance.sigma("cx"), covariance.sigma("cy")) / camera.width
-    lost, weak = [], []
-    if not readout < _READOUT_LOST:
-        lost.append("the readout time cannot be told from this clip: move faster, with turns in all directions")
-    elif readout > _READOUT_WEAK:
+    lost: list[str] = []
+    weak: list[str] = []
+    if not readout < VERDICT.readout_lost:
+        lost.append("the readout time cannot be estimated from this clip: move faster, with turns in all directions")
+    elif readout > VERDICT.readout_weak:
         weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
-    if not focal < _FOCAL_LOST:
-        lost.append(f"the focal length cannot be told from this clip: {remedy}")
-    elif focal > _FOCAL_WEAK:
+    if not focal < VERDICT.focal_lost:
+        lost.append(f"the focal length cannot be estimated from this clip: {remedy}")
+    elif focal > VERDICT.focal_weak:
         weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
-    if centre > _CENTRE_WEAK:
+    if centre > VERDICT.centre_weak:
         weak.append(f"the principal point is only known to +-{SIGMAS_95 * centre * camera.width:.0f} px: {remedy}")
     return lost, weak
 
 
-def _suspicions(estimate: Estimate, registered: np.ndarray, board: bool = False) -> list[str]:
-    """What speaks against an estimate whatever its error bars say."""
-    adjustment = estimate.adjustment
-    camera, tracks = adjustment.scene.camera, adjustment.scene.tracks
-    found = []
-    if abs(camera.shutter.readout_ratio) > 1.1:
-        found.append(f"the readout ratio {camera.shutter.readout_ratio:.2f} is more than a frame, which no camera does")
+def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool = False) -> list[str]:
+    """Reasons to doubt an inference regardless of its error bars."""
+    adjustment = inference.adjustment
+    tracks, ratio = adjustment.scene.tracks, adjustment.scene.camera.shutter.readout_ratio
+    found: list[str] = []
+    if abs(ratio) > VERDICT.max_readout_ratio:
+        found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
-        found.append(f"the solver stopped early: {adjustment.summary.reason}")
-    if registered.mean() < 0.8:
-        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be placed")
+        found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
+    if registered.mean() < VERDICT.min_registered:
+        found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:
         return found
-    if len(tracks) / tracks.frame_count < _MIN_OBSERVATIONS_PER_FRAME:
-        found.append(f"only {len(tracks) / tracks.frame_count:.0f} points a frame could be followed: film more texture")
+    per_frame = len(tracks) / tracks.frame_count
+    if per_frame < VERDICT.min_observations_per_frame:
+        found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
     residuals = adjustment.residuals
-    # The rectified residuals of ce are not one for every observation.
+    # The rectified residuals of ce do not correspond to observations.
     sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
     misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
-    if misfit > _POOR_FIT:
+    if misfit > VERDICT.poor_fit:
         found.append(
-            f"points are {misfit:.0f} times further off than they can be measured: is the footage stabilised, or does "
-            "the scene move?"
+            f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the "
+            "scene move?"
         )
     return found
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
-    """What is not to be trusted even where error bars are small: nothing in the clip would show a mistake."""
-    if all(motion.image_motion < _LITTLE_MOTION or motion.parallax_deg < _NO_PARALLAX_DEG for motion in motions):
+    """Advice for motion under which error bars may be small although nothing in the clip would reveal an error."""
+    if all(
+        motion.image_motion < VERDICT.little_motion or motion.parallax_deg < VERDICT.no_parallax_deg
+        for motion in motions
+    ):
         return advice(motions)
-    if all(motion.steadiness > _STEADY or motion.depth_spread < _FLAT for motion in motions):
+    if all(motion.steadiness > VERDICT.steady or motion.depth_spread < VERDICT.flat for motion in motions):
         return advice(motions)
     return []
 
 
 _ALONG = {
     "rows": "the image moved almost only along the rows: tilt up and down as well",
-    "columns": "the image moved almost only along the columns, one of which is read after the other: pan as well",
+    "columns": "the image moved almost only along the columns, which are read one after the other: pan as well",
 }
 
 
 def advice(motions: Sequence[MotionSummary]) -> list[str]:
-    """Why a clip tells little, from the best of its stretches."""
+    """Why a clip constrains the camera little and what to record instead, from the best of its stretches."""
 
     def best(name: str) -> float:
         return max(getattr(motion, name) for motion in motions)
 
-    found = []
-    if best("image_motion") < _LITTLE_MOTION:
+    found: list[str] = []
+    if best("image_motion") < VERDICT.little_motion:
         found.append("the camera hardly moved: walk around a textured scene while tilting up and down")
-    elif best("across_motion") < _LITTLE_MOTION / 4:
+    elif best("across_motion") < VERDICT.little_across:
         found.append(_ALONG[motions[0].axis])
-    if best("parallax_deg") < _LITTLE_PARALLAX_DEG:
+    if best("parallax_deg") < VERDICT.little_parallax_deg:
         found.append("the camera turned but hardly changed its place: walk sideways past things at several distances")
-    elif best("depth_spread") < _FLAT:
+    elif best("depth_spread") < VERDICT.flat:
         found.append("all points lie in one plane: film a scene with things at several distances")
-    elif min(motion.forward for motion in motions) > _FORWARD:
+    elif min(motion.forward for motion in motions) > VERDICT.forward:
         found.append("the camera moved only forward or backward: walk sideways, too")
-    if min(motion.steadiness for motion in motions) > _STEADY:
+    if min(motion.steadiness for motion in motions) > VERDICT.steady:
         found.append("the camera turned at constant speed: change speed and direction")
     return found
 
 
-def _shutter_notes(solutions: Sequence[Solution], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
+def _shutter_notes(results: Sequence[StretchResult], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
     ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
     if abs(ratio) < SIGMAS_95 * sigma:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
-    tried = [{s.name: s.evidence for s in solution.estimate.shutters} for solution in solutions]
+    tried = [{s.name: s.evidence for s in one.inference.shutters} for one in results]
     gaps = [t["rows"] - t["columns"] for t in tried if "rows" in t and "columns" in t]
-    if gaps and abs(sum(gaps)) < 10:
+    if gaps and abs(sum(gaps)) < VERDICT.same_evidence:
         return ("rows and columns explain the footage equally well: the direction of readout is a guess.",)
     return ()
 
 
-def _misfit_notes(solutions: Sequence[Solution]) -> tuple[str, ...]:
-    parts = [solution.estimate.uncertainty.parts for solution in solutions]
+def _misfit_notes(results: Sequence[StretchResult]) -> tuple[str, ...]:
+    parts = [one.inference.uncertainty.parts for one in results]
     ratios = [
         part["shared"]["readout_ratio"] / max(part["noise"]["readout_ratio"], 1e-300)
         for part in parts
         if "shared" in part
     ]
-    if not ratios or max(ratios) < _COHERENT:
+    if not ratios or max(ratios) < VERDICT.coherent:
         return ()
     return (
-        f"error bars are {max(ratios):.0f} times wider than noise alone makes them, because points of one moment err "
-        "together: vibration, stabilised footage, or a scene that moves.",
+        f"error bars are {max(ratios):.0f} times wider than independent noise would make them, because errors within a "
+        "moment are correlated: vibration, stabilised footage, or a scene that moves.",
     )
 
 
 def weak_direction(camera: Camera, covariance: Covariance) -> str:
-    """Which parameters are confused with each other most, in units of what matters (a permille, a pixel)."""
+    """The parameters that are least well separated, in comparable units (a permille, a pixel)."""
     lens = camera.lens
     scales = {"fx": 1e-3 * lens.fx, "fy": 1e-3 * lens.fy, "cx": 1.0, "cy": 1.0, "readout_ratio": 1e-3}
     names = [name for name in scales if name in covariance.parameters]
@@ -205,6 +244,6 @@ def weak_direction(camera: Camera, covariance: Covariance) -> str:
         )
     _, vectors = np.linalg.eigh(matrix)
     strongest = vectors[:, -1]
-    order = np.argsort(-np.abs(strongest))
-    together = [names[i] for i in order if abs(strongest[i]) > 0.4 * abs(strongest[order[0]])]
+    order: list[int] = np.argsort(-np.abs(strongest)).tolist()
+    together = [names[i] for i in order if abs(strongest[i]) > VERDICT.confused * abs(strongest[order[0]])]
     return " against ".join(together[:2])

@@ -1,7 +1,7 @@
 """Progress and time of the stages of a long piece of work."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class Stages:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[Report]:
+    def __call__(self, name: str) -> Generator[Report]:
         began = time.perf_counter()
         self.progress(name, 0.0)
         try:

@@ -3,19 +3,26 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache, wraps
+from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from numpy.typing import NDArray
+
+from rssc.errors import InputError
+
+THREADS_VARIABLE = "RSSC_THREADS"
+"""Environment variable that limits the number of threads."""
 
 
 def thread_count() -> int:
     """The number of threads that kernels use: `RSSC_THREADS`, or the cores this process may run on."""
-    limit = os.environ.get("RSSC_THREADS")
+    limit = os.environ.get(THREADS_VARIABLE)
     if limit:
-        return max(1, int(limit))
+        try:
+            return max(1, int(limit))
+        except ValueError:
+            raise InputError(f"{THREADS_VARIABLE} is {limit!r}; expected a whole number of threads.") from None
     return min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
@@ -25,7 +32,7 @@ def _pool(process_id: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_count(), thread_name_prefix=f"rssc-{process_id}")
 
 
-def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, int]]:
+def balanced_chunks(offsets: NDArray[np.int64], chunk_count: int) -> list[tuple[int, int]]:
     """Splits items into contiguous ranges of about equal work.
 
     Args:
@@ -33,10 +40,10 @@ def balanced_chunks(offsets: np.ndarray, chunk_count: int) -> list[tuple[int, in
         chunk_count: How many ranges at the most.
     """
     item_count = len(offsets) - 1
-    targets = np.linspace(offsets[0], offsets[-1], chunk_count + 1)
-    bounds = np.searchsorted(offsets, targets, side="left")
+    targets = np.linspace(float(offsets[0]), float(offsets[-1]), chunk_count + 1)
+    bounds: list[int] = np.searchsorted(offsets, targets, side="left").tolist()
     bounds[0], bounds[-1] = 0, item_count
-    return [(a, b) for a, b in pairwise(bounds.tolist()) if a < b]
+    return [(a, b) for a, b in pairwise(bounds) if a < b]
 
 
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
@@ -59,22 +66,3 @@ def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, in
         wait(begun)
     for helper in begun:
         helper.result()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def with_serial_blas(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keeps BLAS on one thread inside a function.
-
-    Our matrices are small: on a busy machine the threads of BLAS wait for each other forty times longer than they work.
-    """
-
-    @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with _blas().limit(limits=1, user_api="blas"):
-            return function(*args, **kwargs)
-
-    return wrapper

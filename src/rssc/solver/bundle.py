@@ -12,7 +12,8 @@ from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.model.trajectory import Trajectory
-from rssc.runtime.threads import run_chunks, with_serial_blas
+from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.threads import run_chunks
 from rssc.solver.constants import SOLVER
 from rssc.solver.covariance import estimate_covariance
 from rssc.solver.levenberg_marquardt import Callback, Summary, optimise
@@ -43,7 +44,6 @@ class Adjustment:
         return float(np.sqrt((self.residuals**2).sum(axis=1).mean()))
 
 
-@with_serial_blas
 def adjust(scene: Scene, method: str = "te", *, callback: Callback | None = None, **options: Any) -> Adjustment:
     """Estimates lens, readout ratio, trajectory and points from the observations of a scene.
 
@@ -53,7 +53,12 @@ def adjust(scene: Scene, method: str = "te", *, callback: Callback | None = None
         callback: Called after every accepted step.
         **options: Fields of `AdjustOptions`.
     """
-    settings = AdjustOptions(method=method, **options)
+    return adjust_with(scene, AdjustOptions(method=method, **options), callback)
+
+
+@with_serial_blas
+def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None = None) -> Adjustment:
+    """`adjust` with its options as one value."""
     problem = build_problem(scene, settings)
     state = problem.start
     lengths = _whitened_lengths(problem, *compute_residuals(problem, state))

@@ -1,0 +1,98 @@
+"""Evidence for one model against another on the same observations: the Bayesian information criterion.
+
+    evidence = share cost / sigma^2 + parameters log(share observations)
+
+Residuals of one track are correlated, because they share a reference patch. n of them carry the information of
+n * share independent ones, share = (1 - r) / (1 + r), where r is their correlation from frame to frame, measured here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import Covariance
+from rssc.runtime.constants import Constants
+from rssc.solver.bundle import Adjustment
+from rssc.solver.noise import noise_level
+from rssc.solver.problem import build_problem
+
+
+@dataclass(frozen=True)
+class EvidenceConstants(Constants):
+    """Measurement of the correlation along tracks."""
+
+    usual_sigmas: float = 4.0
+    """Residuals above this multiple of the noise are left out as outliers. Chosen by hand."""
+    max_correlation: float = 0.9
+    """Upper limit, at which 19 observations count as one; for clips with a gross misfit. Chosen by hand."""
+
+
+EVIDENCE = EvidenceConstants()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One shutter, lens model or knot spacing that was tried."""
+
+    name: str
+    evidence: float
+    """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
+    adjustment: Adjustment
+    penalty: float = 0.0
+    """What the criterion charges for its parameters."""
+    covariance: Covariance | None = None
+    """Covariance with shared errors, where computed."""
+
+    @property
+    def readout(self) -> tuple[float, float]:
+        """Readout ratio and its standard deviation."""
+        noise = self.adjustment.covariance
+        # With few groups the estimate with shared errors may come out below the noise by chance.
+        sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
+        return self.adjustment.scene.camera.shutter.readout_ratio, sigma
+
+
+def put_first(candidates: Sequence[Candidate], name: str) -> tuple[Candidate, ...]:
+    """The candidates with the one of this name first, the others in their order."""
+    return tuple(sorted(candidates, key=lambda candidate: candidate.name != name))
+
+
+def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
+    """Candidates by evidence, best first; sigma and share are those of the best fit."""
+    costs = np.array([adjustment.summary.cost for _, adjustment in tried])
+    best = tried[int(np.argmin(costs))][1]
+    share = independent_share(track_correlation(best))
+    count = 2 * len(best.residuals) * share
+    penalties: FloatArray = np.array([_parameter_count(adjustment) * np.log(count) for _, adjustment in tried])
+    scores: FloatArray = share * costs / noise_level(_whitened_lengths(best)) ** 2 + penalties
+    order: list[int] = np.argsort(scores).tolist()
+    lowest = scores[order[0]]
+    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
+
+
+def track_correlation(adjustment: Adjustment) -> float:
+    """Correlation of a track's residuals between consecutive observations, between 0 and 0.9."""
+    tracks = adjustment.scene.tracks
+    residuals = adjustment.residuals / tracks.sigmas[:, None]
+    lengths = _whitened_lengths(adjustment)
+    usual = lengths < EVIDENCE.usual_sigmas * noise_level(lengths)
+    joined = (np.diff(tracks.points) == 0) & usual[1:] & usual[:-1]
+    before, after = residuals[:-1][joined], residuals[1:][joined]
+    power = 0.5 * ((before**2).sum() + (after**2).sum())
+    return float(np.clip((before * after).sum() / max(power, 1e-300), 0.0, EVIDENCE.max_correlation))
+
+
+def independent_share(correlation: float) -> float:
+    """How many independent observations one correlated observation is worth."""
+    return (1 - correlation) / (1 + correlation)
+
+
+def _whitened_lengths(adjustment: Adjustment) -> FloatArray:
+    lengths: FloatArray = np.linalg.norm(adjustment.residuals, axis=1) / adjustment.scene.tracks.sigmas
+    return lengths
+
+
+def _parameter_count(adjustment: Adjustment) -> int:
+    return build_problem(adjustment.scene, adjustment.options).estimated_count

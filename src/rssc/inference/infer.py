@@ -1,0 +1,156 @@
+"""`infer`: camera, trajectory and points from the tracks of one stretch, with models chosen by evidence and error bars.
+
+The steps:
+
+    rough      te on a subset of the tracks, one knot per frame, from the global-shutter start
+    shutter    readout by rows, by columns or global, on the same tracks
+    lens       every lens model in question, on the same tracks
+    all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
+    knots      knot spacings from coarse to fine: the best evidence among those with a small sigma of the readout
+    assess     one calibrated standard deviation per parameter
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rssc.inference.choices import CHOICES, try_knots, try_lenses, try_shutters
+from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
+from rssc.inference.robust import restart, robust_adjust, spread_tracks
+from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
+from rssc.model.arrays import FloatArray
+from rssc.model.covariance import Covariance
+from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
+from rssc.runtime.progress import Report, unreported
+from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.options import AdjustOptions
+
+_METHOD_ITERATIONS = 200
+"""Iterations of a method of the paper, which has the paper's stopping rules; a bound on time."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The chosen adjustment, its uncertainty, and the candidates that it was chosen from."""
+
+    adjustment: Adjustment
+    uncertainty: Uncertainty
+    lenses: tuple[Candidate, ...]
+    knots: tuple[Candidate, ...]
+    correlation: float
+    """Correlation of a track's residuals from frame to frame."""
+    shutters: tuple[Candidate, ...] = ()
+    """"rows", "columns" and "global", on a subset of the tracks."""
+
+    @property
+    def covariance(self) -> Covariance:
+        return self.uncertainty.covariance
+
+
+def infer(
+    scene: Scene,
+    *,
+    lens: str = "auto",
+    method: str = "auto",
+    knot_spacings: tuple[float, ...] | None = None,
+    rough: bool = True,
+    tried_lenses: Sequence[Candidate] = (),
+    common: AdjustOptions | None = None,
+    report: Report = unreported,
+) -> Inference:
+    """Infers lens, readout, trajectory and points from all tracks of a scene.
+
+    Args:
+        scene: With a trajectory to start from. Its points are triangulated again, unless they are fixed.
+        lens: A lens model, or "auto" to choose one by evidence.
+        method: "auto", or a method of the paper for the last adjustment, with the paper's options.
+        knot_spacings: To choose from, coarse to fine, in frames; those of `CHOICES` where not given.
+        rough: Begin with a subset of the tracks; not needed where the scene is already close.
+        tried_lenses: Candidates of an earlier inference from the same clip.
+        common: Options of every adjustment: fixed parameters, motion prior.
+        report: Called with the share of the work that is done.
+    """
+    common = common or AdjustOptions()
+    spacings = knot_spacings or CHOICES.knot_spacings
+    lenses: tuple[Candidate, ...] = ()
+    shutters: tuple[Candidate, ...] = ()
+    if rough:
+        scene, shutters, lenses = _choose_shutter_and_lens(scene, lens, common, report)
+    report(0.4)
+    full = robust_adjust(_begin(scene, scene.tracks, common), spacings[0], common)
+    report(0.6)
+    if method != "auto":
+        best = adjust_with(full.scene, replace(common, method=method, max_iterations=_METHOD_ITERATIONS))
+        correlation = track_correlation(full)
+        return Inference(best, _widened(best, correlation), lenses, (), correlation, shutters)
+    knots = try_knots(full, spacings, common)
+    best = knots[0].adjustment
+    correlation = track_correlation(best)
+    report(0.85)
+    uncertainty = _assess(knots, tried_lenses) if len(spacings) > 1 else _widened(best, correlation)
+    return Inference(best, uncertainty, lenses, knots, correlation, shutters)
+
+
+def _choose_shutter_and_lens(
+    scene: Scene, lens: str, common: AdjustOptions, report: Report
+) -> tuple[Scene, tuple[Candidate, ...], tuple[Candidate, ...]]:
+    """The scene with the chosen camera and its trajectory; the candidate shutters; the candidate lenses."""
+    report(0.0)
+    few = scene.tracks if "points" in common.fixed else spread_tracks(scene.tracks)
+    current = robust_adjust(_begin(scene, few, common), common=common)
+    report(0.15)
+    shutters = try_shutters(current, common)
+    better = next(shutter for shutter in shutters if shutter.name != "global")
+    if better.name != current.scene.camera.shutter.axis:
+        # Points and outliers came from the wrong shutter.
+        whole = better.adjustment.scene.tracks.frame_count == scene.tracks.frame_count
+        scene = _with_camera_and_path(scene, better.adjustment.scene if whole else current.scene)
+        scene = replace(scene, camera=better.adjustment.scene.camera)
+        current = robust_adjust(_begin(scene, few, common), common=common)
+    report(0.25)
+    lenses = try_lenses(current, lens, common)
+    return _with_camera_and_path(scene, lenses[0].adjustment.scene), shutters, lenses
+
+
+def _begin(scene: Scene, tracks: Tracks, common: AdjustOptions) -> Scene:
+    """The scene with triangulated points, or as it is where points are fixed."""
+    return scene if "points" in common.fixed else restart(scene, tracks)
+
+
+def _with_camera_and_path(scene: Scene, adjusted: Scene) -> Scene:
+    """The tracks of one scene with camera and trajectory of another."""
+    return replace(
+        scene, camera=adjusted.camera, trajectory=adjusted.trajectory, cam_from_world=adjusted.cam_from_world
+    )
+
+
+def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
+    """Noise widened by the correlation along tracks: all that a single adjustment offers."""
+    covariance = adjustment.covariance
+    widened = replace(covariance, matrix=covariance.matrix / independent_share(correlation))
+    return Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
+
+
+def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertainty:
+    chosen = knots[0]
+    spacing = chosen.adjustment.options.knot_spacing
+    # Ignore finer splines with a much larger sigma.
+    finer = [
+        (knot.adjustment.scene.camera, knot.covariance)
+        for knot in knots[1:]
+        if knot.adjustment.options.knot_spacing < spacing
+        and knot.covariance is not None
+        and knot.readout[1] <= CHOICES.max_sigma_ratio * chosen.readout[1]
+    ]
+    coarse = [knot for knot in knots[1:] if knot.adjustment.options.knot_spacing > spacing]
+    nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
+    coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
+    model = chosen.adjustment.scene.camera.lens.model
+    # `assess_uncertainty` takes the spread around the first one.
+    lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
+    probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
+    probabilities /= max(probabilities.sum(), 1e-300)
+    tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
+    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, coarser, tried)

@@ -1,0 +1,56 @@
+"""What a user may choose, declared once for Python and the command line; the text under a field is its help."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rssc.errors import InputError
+from rssc.model.lens import LENS_MODELS
+from rssc.solver.methods import METHODS
+
+FrameRange = tuple[int | None, int | None]
+"""First frame and one past the last, as in a slice."""
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """How to read a video or a folder of images."""
+
+    fps: float | None = None
+    """Frames per second, for a folder of images without time stamps in their names; replaces a video's own times."""
+    frames: FrameRange | None = None
+    """First frame and one past the last; where not given, the most informative stretches of a long source."""
+
+    def __post_init__(self) -> None:
+        if self.frames is not None and (isinstance(self.frames, str) or len(self.frames) != 2):
+            raise InputError(f"frames are {self.frames!r}; expected a pair (first, one past the last).")
+
+
+@dataclass(frozen=True)
+class TargetOptions(SourceOptions):
+    """How to calibrate from a video of a board."""
+
+    lens: Literal["auto", "pinhole", "radial", "opencv", "fisheye"] = "auto"
+    """Lens model; auto chooses by evidence."""
+    undistorted_from: str | None = None
+    """FILE[:CAM], for images that were undistorted: the Kalibr camchain or OpenCV YAML that was used for it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lens != "auto" and self.lens not in LENS_MODELS:
+            raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+
+
+@dataclass(frozen=True)
+class CalibrateOptions(TargetOptions):
+    """How to calibrate from a video of any scene."""
+
+    method: Literal["auto", "te", "ceq", "ceh", "dpq", "dph"] = "auto"
+    """auto is our best estimator; the others are the methods of the paper as it has them (one knot a frame)."""
+    init: Path | None = None
+    """Folder of a COLMAP model to start from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method != "auto" and self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHODS)}.")
