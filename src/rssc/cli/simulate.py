@@ -6,6 +6,7 @@ from typing import Literal
 from rich.console import Console
 
 from rssc.cli.options import Output
+from rssc.model.lens import LensName
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Simulate:
     frames: int = 60
     """Number of frames."""
     fps: float = 30.0
-    lens: Literal["pinhole", "radial", "opencv", "fisheye"] = "pinhole"
+    lens: LensName = "pinhole"
     """Lens model, with typical values for the image size."""
     readout_ratio: float = 0.55
     """Readout time over frame interval; negative reads from the bottom up."""

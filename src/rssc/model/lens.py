@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,13 @@ from rssc.model.arrays import FloatArray
 
 LENS_MODELS: dict[str, LensModel] = {model.name: model for model in kernels.LENSES}
 """Every lens model by its name."""
+
+if TYPE_CHECKING:
+    LensName = str
+    """A name of `LENS_MODELS`."""
+else:
+    # What the command line offers is what the registry has.
+    LensName = Literal[tuple(LENS_MODELS)]
 
 _NUMBERS = {model.name: number for number, model in enumerate(kernels.LENSES)}
 _CAMERA_MATRIX = ("fx", "fy", "cx", "cy")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from rssc.errors import InputError
-from rssc.model.lens import LENS_MODELS
+from rssc.model.lens import LENS_MODELS, LensName
 from rssc.solver.methods import METHODS
 
 FrameRange = tuple[int | None, int | None]
@@ -30,7 +30,7 @@ class SourceOptions:
 class TargetOptions(SourceOptions):
     """How to calibrate from a video of a board."""
 
-    lens: Literal["auto", "pinhole", "radial", "opencv", "fisheye"] = "auto"
+    lens: Literal["auto"] | LensName = "auto"
     """Lens model; auto chooses by evidence."""
     undistorted_from: str | None = None
     """FILE[:CAM], for images that were undistorted: the Kalibr camchain or OpenCV YAML that was used for it."""
