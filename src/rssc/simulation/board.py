@@ -11,10 +11,12 @@ import cv2
 import numpy as np
 
 from rssc.errors import InputError
+from rssc.kernels.image.ray_casting import BOX
+from rssc.kernels.image.texture import TILE
 from rssc.model.arrays import FloatArray
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, Target
-from rssc.simulation.texture import TILE, mip_mapped
-from rssc.simulation.world import BOX, World, make_solid
+from rssc.simulation.texture import mip_mapped
+from rssc.simulation.world import World, make_solid
 
 _MARGIN = 0.6
 """White around the pattern, in tags or squares."""

@@ -5,18 +5,14 @@ crisp edges, small ones upon large ones, everywhere alike and nowhere repeated w
 pyramid averages blocks of 2^k x 2^k texels; looked up with the footprint of a pixel it does not alias.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import scipy.fft
 
-from rssc.kernels.jit import inlined
+from rssc.kernels.image.texture import LEVELS, TILE
 
-_TILE_BITS = 11
-TILE = 1 << _TILE_BITS
-_LEVELS = 10
 _OCTAVES = (4, 8, 16, 32, 64)
 """Wavelengths of the noise in texels."""
 _PATCHES = ((800, 40), (400, 60), (200, 200), (100, 400), (50, 800), (24, 1000))
@@ -52,7 +48,7 @@ def random_texture(seed: int = 0) -> Texture:
 def mip_mapped(level: np.ndarray) -> Texture:
     """The texture of a (TILE, TILE) square of values from 0 to 1."""
     levels = [level]
-    for _ in range(_LEVELS - 1):
+    for _ in range(LEVELS - 1):
         level = 0.25 * (level[::2, ::2] + level[1::2, ::2] + level[::2, 1::2] + level[1::2, 1::2])
         levels.append(level)
     texels = np.concatenate([one.ravel() for one in levels])
@@ -68,40 +64,3 @@ def _patches(rng: np.random.Generator) -> np.ndarray:
         for (y, x), (height, width), value in zip(corners, sizes, rng.uniform(-2, 2, count), strict=True):
             out[y : y + height, x : x + width] = value
     return out
-
-
-@inlined
-def _bilinear(texels, level, u, v):
-    """Value of one level at (u, v), in texels of level 0."""
-    bits = np.uint64(_TILE_BITS - level)
-    # The levels before this one have (4 / 3) (TILE^2 - size^2) texels.
-    offset = (
-        ((np.uint64(1) << np.uint64(2 * _TILE_BITS)) - (np.uint64(1) << (bits + bits))) // np.uint64(3) * np.uint64(4)
-    )
-    scale = 1.0 / (1 << level)
-    x, y = u * scale - 0.5, v * scale - 0.5
-    x_floor, y_floor = math.floor(x), math.floor(y)
-    fx, fy = x - x_floor, y - y_floor
-    mask = (np.uint64(1) << bits) - np.uint64(1)
-    # Unsigned indices spare the check for negative ones.
-    x0, y0 = np.uint64(np.int64(x_floor)) & mask, np.uint64(np.int64(y_floor)) & mask
-    x1, y1 = (x0 + np.uint64(1)) & mask, (y0 + np.uint64(1)) & mask
-    row0, row1 = offset + (y0 << bits), offset + (y1 << bits)
-    a, b = np.float64(texels[row0 + x0]), np.float64(texels[row0 + x1])
-    c, d = np.float64(texels[row1 + x0]), np.float64(texels[row1 + x1])
-    top, bottom = a + fx * (b - a), c + fx * (d - c)
-    return (top + fy * (bottom - top)) * (1.0 / 255.0)
-
-
-@inlined
-def level_of(footprint):
-    """The level, between two of the pyramid's, that averages over about `footprint` texels."""
-    return min(math.log2(max(footprint, 1.0)), _LEVELS - 1.001)
-
-
-@inlined
-def sample(texels, u, v, level):
-    """Value at (u, v), in texels, between two levels."""
-    k = int(level)
-    fine = _bilinear(texels, k, u, v)
-    return fine + (level - k) * (_bilinear(texels, k + 1, u, v) - fine)
