@@ -167,8 +167,8 @@ def test_written_clip_holds_frames_and_truth(tmp_path, video):
     options = ClipOptions(**SMALL, readout_ratio=-0.6, frames_per_second=29.97, colour=video)
     clip = render_clip(options)
     done = []
-    write_clip(clip, tmp_path / "out", video=video, progress=lambda *at: done.append(at))
-    assert done == [(i, 4) for i in range(1, 5)]
+    write_clip(clip, tmp_path / "out", video=video, report=done.append)
+    assert done == [0.25, 0.5, 0.75, 1.0]
     folder = tmp_path / "out"
     names = {path.name for path in folder.iterdir()}
     frames = {"clip.mp4"} if video else {f"frame{i:05d}.png" for i in range(4)}

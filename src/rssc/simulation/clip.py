@@ -1,12 +1,12 @@
 """Rendered clips with exact truth: what a camera films in a known world, and where it sees any point of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
@@ -16,11 +16,9 @@ from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.target import Target
 from rssc.simulation.board import board_size, board_world
 from rssc.simulation.motion import Motion, board_motion, room_motion
-from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 from rssc.simulation.render import Renderer
 from rssc.simulation.world import World, build_world
-
-Progress = Callable[[int, int], None]
 
 _BOARD_RAYS = 3
 
@@ -104,14 +102,14 @@ class Clip:
         return self.options.frame_count
 
     @cached_property
-    def frames(self) -> np.ndarray:
+    def frames(self) -> NDArray[np.uint8]:
         """(n, height, width) uint8, or (n, height, width, 3) in RGB; all frames at once, kept."""
         return np.stack(list(self))
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
         return (self.frame(i) for i in range(len(self)))
 
-    def frame(self, index: int) -> np.ndarray:
+    def frame(self, index: int) -> NDArray[np.uint8]:
         """(height, width) or (height, width, 3) uint8 image of one frame, with its noise."""
         options, camera = self.options, self.camera
         count = camera.line_count
@@ -127,7 +125,7 @@ class Clip:
             image += np.float32(options.image_noise) * rng.standard_normal(image.shape, dtype=np.float32)
         return _eight_bit(image)
 
-    def render_global_shutter(self, frame: int, row_fraction: float = 0.5) -> np.ndarray:
+    def render_global_shutter(self, frame: int, row_fraction: float = 0.5) -> NDArray[np.uint8]:
         """The frame as a global shutter would have taken it, at the time of one row; sharp and without noise.
 
         Args:
@@ -148,7 +146,7 @@ class Clip:
         distances = self.world.cast(centres, rays)
         return centres + np.where(np.isfinite(distances), distances, np.nan)[:, None] * rays
 
-    def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, np.ndarray]:
+    def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Where a frame shows points of the world.
 
         Args:
@@ -188,12 +186,12 @@ def render_clip(options: ClipOptions) -> Clip:
 
 def _board_distance(target: Target, camera: Camera) -> float:
     """Distance from which a board takes up about four fifths of the image's shorter side."""
-    middle = np.array(((camera.width - 1) / 2, (camera.height - 1) / 2))
+    middle = np.array(image_centre(camera))
     edges = camera.lens.unproject(middle + np.array(((-middle[0], 0), (0, -middle[1]))))
     widths = 2 * np.abs(edges[(0, 1), (0, 1)] / edges[:, 2])
     return float(max(board_size(target) / widths)) / 0.8
 
 
-def _eight_bit(image: np.ndarray) -> np.ndarray:
+def _eight_bit(image: NDArray[np.float32]) -> NDArray[np.uint8]:
     out = np.clip(image + 0.5, 0, 255).astype(np.uint8)
     return out[..., 0] if out.shape[-1] == 1 else out

@@ -9,9 +9,9 @@ g(s) - s converges in a few steps to rounding.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.poses import transform_points
 from rssc.simulation.motion import Motion
@@ -41,7 +41,7 @@ def rolling_shutter_project(
     pixels = np.empty((len(points), 2))
     local = np.empty((len(points), 3))
 
-    def fraction(rows: np.ndarray, s: FloatArray) -> FloatArray:
+    def fraction(rows: IntArray, s: FloatArray) -> FloatArray:
         poses = motion.cam_from_world(frame_times[rows] + camera.shutter.readout_ratio * s)
         local[rows] = transform_points(poses, points[rows])
         pixels[rows] = camera.lens.project(local[rows])
@@ -64,7 +64,12 @@ def rolling_shutter_project(
     return pixels, local
 
 
-def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> np.ndarray:
+def image_centre(camera: Camera) -> tuple[float, float]:
+    """Pixel in the middle of the image."""
+    return (camera.width - 1) / 2, (camera.height - 1) / 2
+
+
+def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> NDArray[np.bool_]:
     """(n,) whether pixels lie in the image and are the lens's own image of the (n, 3) points.
 
     A distortion polynomial folds back far outside the field of view; such a pixel does not unproject to its point.

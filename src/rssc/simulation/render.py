@@ -1,8 +1,6 @@
 """Rolling-shutter images by ray casting: every row (or column) with the camera's pose at its own time.
 
-A pixel integrates over its own area at the time of its row, as a sensor does. Texture is averaged over the pixel's
-footprint on the surface (mip-mapped, in several taps, more of them along it where the surface is seen at a grazing
-angle); pixels on the outline of a face are sampled again on a 3 x 3 grid.
+The rays are cast and shaded by `rssc.kernels.image.ray_casting`.
 """
 
 from itertools import pairwise
@@ -14,8 +12,9 @@ from rssc.kernels.image.ray_casting import BRIGHT, DARK, Surfaces, View, local_o
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
+from rssc.model.poses import camera_centres
 from rssc.runtime.threads import run_chunks, thread_count
-from rssc.simulation.world import World
+from rssc.simulation.world import LUMA, World
 
 _TAPS = 2
 _LENS_BLUR = 1.3
@@ -35,8 +34,8 @@ class Renderer:
             world: What there is to see.
             texture_strength: Contrast of the texture.
             colour: RGB images instead of grey ones.
-            rays: Along each side of a pixel, for what is printed sharply: texture is interpolated between blocks of
-                a part of the footprint's size, which moves edges by a few hundredths of a pixel.
+            rays: Rays along each side of a pixel. More than one for sharp print: texture is interpolated between
+                blocks of a part of the footprint's size, which moves edges by a few hundredths of a pixel.
         """
         self.camera = camera
         self.world = world
@@ -47,7 +46,7 @@ class Renderer:
         self._looks = world.looks.copy()
         if not colour:
             for at in (DARK, BRIGHT):
-                self._looks[..., at] = world.looks[..., at : at + 3] @ (0.299, 0.587, 0.114)
+                self._looks[..., at] = world.looks[..., at : at + 3] @ LUMA
         offsets = ((np.arange(rays) + 0.5) / rays - 0.5) * (_LENS_BLUR if rays > 1 else 0.0)
         self._views = [
             _pixel_rays(camera.lens, camera.width, camera.height, (du, dv), rays) for du in offsets for dv in offsets
@@ -62,21 +61,25 @@ class Renderer:
         camera, world = self.camera, self.world
         by_column = camera.shutter.axis == "columns"
         rotations = np.ascontiguousarray(cam_from_world[:, :, :3].transpose(0, 2, 1))
-        centres = -np.einsum("nij,nj->ni", rotations, cam_from_world[:, :, 3])
-        origins = local_origins(world.solids, centres)
+        origins = local_origins(world.solids, camera_centres(cam_from_world))
+        surfaces = Surfaces(world.solids, self._looks, world.texture.texels, self._taps, self.texture_strength)
         total = np.zeros((camera.height, camera.width, self._channels), np.float32)
         image = np.empty_like(total)
         faces = np.empty((camera.height, camera.width), np.int32)
-        surfaces = Surfaces(world.solids, self._looks, world.texture.texels, self._taps, self.texture_strength)
-        count = 4 * thread_count()
-        bounds = np.unique(np.linspace(0, camera.height, count + 1).astype(int))
+        bounds = np.unique(np.linspace(0, camera.height, 4 * thread_count() + 1).astype(int))
         chunks = [(int(a), int(b)) for a, b in pairwise(bounds)]
         for rays, widths in self._views:
             view = View(rays, widths, rotations, origins, by_column)
-            run_chunks(lambda _, begin, end, view=view: render_rows(begin, end, view, surfaces, image, faces), chunks)
-            run_chunks(
-                lambda _, begin, end, view=view: smooth_outlines(begin, end, view, surfaces, faces, image), chunks
-            )
+
+            def draw(_: int, begin: int, end: int, view: View = view) -> None:
+                render_rows(begin, end, view, surfaces, image, faces)
+
+            def smooth(_: int, begin: int, end: int, view: View = view) -> None:
+                smooth_outlines(begin, end, view, surfaces, faces, image)
+
+            # Two passes: the second needs the faces that the neighbouring rows show.
+            run_chunks(draw, chunks)
+            run_chunks(smooth, chunks)
             total += image
         return total / np.float32(len(self._views))
 
@@ -84,7 +87,7 @@ class Renderer:
 def _pixel_rays(
     lens: Lens, width: int, height: int, offset: tuple[float, float], count: int
 ) -> tuple[FloatArray, FloatArray]:
-    """(height, width, 3) unit rays of all pixels and (height, width) the angle that each of them spans, in rad."""
+    """(height, width, 3) unit rays of all pixels and (height, width) the angle that each averages over, in rad."""
     u, v = np.meshgrid(np.arange(width) + offset[0], np.arange(height) + offset[1])
     rays = lens.unproject(np.stack((u.ravel(), v.ravel()), axis=1)).reshape(height, width, 3)
     across = np.linalg.norm(np.gradient(rays, axis=1), axis=2)

@@ -12,7 +12,7 @@ from rssc.model import Camera, Lens, Scene, Shutter, Tracks
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.simulation.motion import Motion, corridor_motion, cube_motion
-from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 
 DEFAULT_CAMERA = Camera(1280, 1024, Lens("pinhole", 742.0, 738.0, 631.0, 517.0), Shutter(0.5))
 CUBE_SIDE = 4.0
@@ -30,7 +30,7 @@ class SimulatedScene:
     """Noisy tracks and the start that a global-shutter reconstruction would give."""
     motion: Motion
     """The true motion, at any time."""
-    outliers: np.ndarray
+    outliers: NDArray[np.bool_]
     """(m,) which observations were replaced by random pixels."""
 
 
@@ -87,7 +87,7 @@ def simulate_scene(
     if world == "cube":
         points = rng.uniform(-CUBE_SIDE / 2, CUBE_SIDE / 2, (point_count, 3))
     else:
-        points = _points_in_view(rng, camera, motion, 0.5 * (first + last))
+        points = _points_in_view(rng, camera, motion, (first + last) / 2)
     first, last = np.maximum(first, 0), np.minimum(last, frame_count - 1)
 
     lengths = last - first + 1
@@ -111,10 +111,6 @@ def simulate_scene(
     return SimulatedScene(truth, replace(start, tracks=replace(tracks, pixels=noisy)), motion, outliers)
 
 
-def image_centre(camera: Camera) -> tuple[float, float]:
-    return (camera.width - 1) / 2, (camera.height - 1) / 2
-
-
 def _windows(
     rng: np.random.Generator, frame_count: int, point_count: int, track_length: int | None
 ) -> tuple[IntArray, IntArray]:
@@ -125,7 +121,7 @@ def _windows(
     return first, first + track_length - 1
 
 
-def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: NDArray) -> FloatArray:
+def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: FloatArray) -> FloatArray:
     """(n, 3) points that the camera sees at the given times, at random pixels and depths."""
     pixels = rng.uniform(-0.5, 0.5, (len(times), 2)) * (camera.width, camera.height) + image_centre(camera)
     depths = rng.uniform(*CORRIDOR_DEPTHS, len(times))
