@@ -14,13 +14,29 @@ from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.target import Target
+from rssc.runtime.constants import Constants
 from rssc.simulation.board import board_size, board_world
 from rssc.simulation.motion import Motion, board_motion, room_motion
 from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 from rssc.simulation.render import Renderer
 from rssc.simulation.world import World, build_world
 
-_BOARD_RAYS = 3
+
+@dataclass(frozen=True)
+class ClipConstants(Constants):
+    """How boards are filmed, and what counts as hidden."""
+
+    board_rays: int = 3
+    """Along each side of a pixel; with one ray, printed edges are off by a few hundredths of a pixel."""
+    board_share: float = 0.8
+    """Share of the image's width or height, whichever is tighter, that the board takes up. Chosen by hand: large, but
+    mostly within the image."""
+    hidden_tolerance: float = 1e-7
+    """A point is hidden where a surface lies nearer by more than this, in metres and as a share of the distance; well
+    above the rounding of a ray's hit."""
+
+
+CLIP = ClipConstants()
 
 
 def typical_lens(model: str, width: int, height: int) -> Lens:
@@ -166,7 +182,7 @@ class Clip:
         towards = points[visible] - centres
         distances = np.linalg.norm(towards, axis=1)
         first = self.world.cast(centres, towards / distances[:, None])
-        visible[visible] = first > distances * (1 - 1e-7) - 1e-7
+        visible[visible] = first > distances * (1 - CLIP.hidden_tolerance) - CLIP.hidden_tolerance
         return pixels, visible
 
 
@@ -180,16 +196,16 @@ def render_clip(options: ClipOptions) -> Clip:
     else:
         world = build_world(options.world, options.seed)
         motion = room_motion(options.motion, rng, options.frames_per_second)
-    rays = 1 if options.target is None else _BOARD_RAYS
+    rays = 1 if options.target is None else CLIP.board_rays
     return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour, rays))
 
 
 def _board_distance(target: Target, camera: Camera) -> float:
-    """Distance from which a board takes up about four fifths of the image's shorter side."""
+    """Distance in metres from which a board takes up `CLIP.board_share` of the image."""
     middle = np.array(image_centre(camera))
     edges = camera.lens.unproject(middle + np.array(((-middle[0], 0), (0, -middle[1]))))
     widths = 2 * np.abs(edges[(0, 1), (0, 1)] / edges[:, 2])
-    return float(max(board_size(target) / widths)) / 0.8
+    return float(max(board_size(target) / widths)) / CLIP.board_share
 
 
 def _eight_bit(image: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -23,10 +23,23 @@ from scipy.spatial.transform import Rotation
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 
-NOISE_RATE_HZ = 1000.0
-NOISE_AMPLITUDES = (0.015, 0.015, 0.015, 1.5, 1.5, 1.5)
-"""Rotation in rad, position in units of the scene, both before filtering."""
-BUTTERWORTH_ORDER = 4
+
+@dataclass(frozen=True)
+class TrajectoryNoise:
+    """The noise of the paper's simulation."""
+
+    amplitudes: tuple[float, ...] = (0.015, 0.015, 0.015, 1.5, 1.5, 1.5)
+    """The paper's: rotation in rad, position in units of the scene, both before filtering."""
+    filter_order: int = 4
+    """The paper's, of the Butterworth filter."""
+    rate_hz: float = 1000.0
+    """At which white noise is drawn; far above the paper's cut-offs of up to 6 Hz, and it sets how much of the noise
+    passes them."""
+    least_samples: int = 64
+    """For the shortest of clips."""
+
+
+NOISE = TrajectoryNoise()
 
 
 @dataclass(frozen=True)
@@ -144,12 +157,12 @@ def _rotations(yaw: FloatArray, pitch: FloatArray, roll: FloatArray) -> FloatArr
 
 def band_limited_noise(rng: np.random.Generator, cutoff_hz: float, seconds: float) -> CubicSpline:
     """The paper's trajectory noise as a periodic function of the time in seconds, to (6,) values."""
-    count = max(64, int(np.ceil(seconds * NOISE_RATE_HZ)))
+    count = max(NOISE.least_samples, int(np.ceil(seconds * NOISE.rate_hz)))
     white = rng.standard_normal((count, 6))
-    frequencies = np.fft.rfftfreq(count, 1 / NOISE_RATE_HZ)
-    response = 1 / np.sqrt(1 + (frequencies / cutoff_hz) ** (2 * BUTTERWORTH_ORDER))
-    samples = np.fft.irfft(response[:, None] * np.fft.rfft(white, axis=0), count, axis=0) * NOISE_AMPLITUDES
-    return CubicSpline(np.arange(count + 1) / NOISE_RATE_HZ, np.vstack((samples, samples[:1])), bc_type="periodic")
+    frequencies = np.fft.rfftfreq(count, 1 / NOISE.rate_hz)
+    response = 1 / np.sqrt(1 + (frequencies / cutoff_hz) ** (2 * NOISE.filter_order))
+    samples = np.fft.irfft(response[:, None] * np.fft.rfft(white, axis=0), count, axis=0) * NOISE.amplitudes
+    return CubicSpline(np.arange(count + 1) / NOISE.rate_hz, np.vstack((samples, samples[:1])), bc_type="periodic")
 
 
 def cube_motion(rng: np.random.Generator, frames_per_second: float = 30.0) -> Motion:

@@ -8,17 +8,34 @@ g hardly depends on s (a point moves by a small part of the image during the rea
 g(s) - s converges in a few steps to rounding.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.poses import transform_points
+from rssc.runtime.constants import Constants
 from rssc.simulation.motion import Motion
 
-_MAX_STEPS = 30
-_TOLERANCE = 1e-15
-_ROUNDING = 1e-11
+
+@dataclass(frozen=True)
+class ProjectionConstants(Constants):
+    """When the secant method ends, as fractions of the readout."""
+
+    max_steps: int = 30
+    """Far more than it takes where it converges; the others are points at the edge of what a lens can see."""
+    tolerance: float = 1e-15
+    """An error that counts as none: rounding of a number near 1."""
+    rounding: float = 1e-11
+    """An error below this that no longer falls counts as none: late in a long clip the rounding of the time is above
+    the tolerance."""
+    unprojection: float = 1e-12
+    """One minus the cosine between a point and the ray of its pixel, for them to be the same: 1e-6 rad."""
+
+
+PROJECTION = ProjectionConstants()
 
 
 def rolling_shutter_project(
@@ -51,11 +68,10 @@ def rolling_shutter_project(
     before = np.full(len(points), 0.5)
     error_before = fraction(rows, before) - before
     s = before + error_before
-    for _ in range(_MAX_STEPS):
+    for _ in range(PROJECTION.max_steps):
         error = fraction(rows, s) - s
-        # Late in a long clip rounding is worse than the tolerance: a tiny error that no longer falls is the end too.
-        stalled = (np.abs(error) < _ROUNDING) & (np.abs(error) > 0.5 * np.abs(error_before))
-        active = (np.abs(error) > _TOLERANCE) & (s != before) & ~stalled
+        stalled = (np.abs(error) < PROJECTION.rounding) & (np.abs(error) > 0.5 * np.abs(error_before))
+        active = (np.abs(error) > PROJECTION.tolerance) & (s != before) & ~stalled
         if not active.any():
             break
         slope = (error - error_before)[active] / (s - before)[active]
@@ -78,5 +94,5 @@ def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -
     inside = (u >= -0.5) & (u < camera.width - 0.5) & (v >= -0.5) & (v < camera.height - 0.5)
     rays = camera.lens.unproject(pixels[inside])
     directions = local_points[inside] / np.linalg.norm(local_points[inside], axis=1, keepdims=True)
-    inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - 1e-12
+    inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - PROJECTION.unprojection
     return inside

@@ -3,6 +3,7 @@
 The rays are cast and shaded by `rssc.kernels.image.ray_casting`.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,12 +14,23 @@ from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
+from rssc.runtime.constants import Constants
 from rssc.runtime.threads import run_chunks, thread_count
 from rssc.simulation.world import LUMA, World
 
-_TAPS = 2
-_LENS_BLUR = 1.3
-"""Width of the footprint in pixels: a lens is a little softer than its pixels, so that images hardly alias."""
+
+@dataclass(frozen=True)
+class RenderConstants(Constants):
+    """How finely images are sampled."""
+
+    lens_blur_px: float = 1.3
+    """Width of what a pixel averages over. Chosen by hand: a lens is a little softer than its pixels, so that images
+    hardly alias."""
+    taps: int = 2
+    """Into how many parts that width is divided. More move printed edges less and cost time in proportion."""
+
+
+RENDER = RenderConstants()
 
 
 class Renderer:
@@ -42,12 +54,12 @@ class Renderer:
         self.texture_strength = texture_strength
         self._channels = 3 if colour else 1
         # Several rays divide the footprint already.
-        self._taps = _TAPS if rays == 1 else 1
+        self._taps = RENDER.taps if rays == 1 else 1
         self._looks = world.looks.copy()
         if not colour:
             for at in (DARK, BRIGHT):
                 self._looks[..., at] = world.looks[..., at : at + 3] @ LUMA
-        offsets = ((np.arange(rays) + 0.5) / rays - 0.5) * (_LENS_BLUR if rays > 1 else 0.0)
+        offsets = ((np.arange(rays) + 0.5) / rays - 0.5) * (RENDER.lens_blur_px if rays > 1 else 0.0)
         self._views = [
             _pixel_rays(camera.lens, camera.width, camera.height, (du, dv), rays) for du in offsets for dv in offsets
         ]
@@ -92,4 +104,4 @@ def _pixel_rays(
     rays = lens.unproject(np.stack((u.ravel(), v.ravel()), axis=1)).reshape(height, width, 3)
     across = np.linalg.norm(np.gradient(rays, axis=1), axis=2)
     down = np.linalg.norm(np.gradient(rays, axis=0), axis=2)
-    return rays, _LENS_BLUR * (np.sqrt(across * down) / count)
+    return rays, RENDER.lens_blur_px * (np.sqrt(across * down) / count)
