@@ -1,6 +1,6 @@
 """The decorators behind every kernel.
 
-Kernels release the GIL, so that plain threads run them side by side (see `rssc.runtime.threads`); we do not use
+Kernels release the GIL, so that plain threads run them side by side (see `parallel.py`); we do not use
 numba's own parallel backend because it multiplies the compile time and does not survive a fork.
 
 `kernel` is for what Python calls, `part` for what only kernels call: it has no wrapper for Python, which would take a
@@ -8,20 +8,9 @@ tenth of the time to compile. `inlined` parts run once per observation, where a 
 every table on the stack; the others are not inlined, because each copy has to be compiled.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
 
 from numba import njit
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-class _Decorator(Protocol):
-    """Keeps the signature, which numba ignores, for whoever calls a kernel from Python."""
-
-    def __call__(self, function: _Function, /) -> _Function: ...
-
 
 _njit = partial(
     njit,
@@ -34,6 +23,6 @@ _njit = partial(
     fastmath={"reassoc", "contract", "nsz", "arcp"},
 )
 
-kernel: _Decorator = _njit()
-part: _Decorator = _njit(no_cpython_wrapper=True)
-inlined: _Decorator = _njit(no_cpython_wrapper=True, forceinline=True)
+kernel = _njit()
+part = _njit(no_cpython_wrapper=True)
+inlined = _njit(no_cpython_wrapper=True, forceinline=True)
