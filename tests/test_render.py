@@ -210,6 +210,8 @@ def test_written_clip_holds_frames_and_truth(tmp_path, video):
         {"frames_per_second": 0.0},
         {"exposure": 2.0},
         {"image_noise": -1.0},
+        {"texture": 1.5},
+        {"exposure_samples": 0},
         {"motion": "swimming"},
         {"world": "moon"},
         {"readout_ratio": 5.0},

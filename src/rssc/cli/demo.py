@@ -1,4 +1,4 @@
-"""`rssc demo`: the whole thing in a minute, without any data."""
+"""`rssc demo`: a rendered clip, its calibration and the truth side by side."""
 
 import time
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rssc.cli.options import Output, exit_code
 
 @dataclass(frozen=True)
 class Demo:
-    """Render a clip with known truth, calibrate it and show both. Needs no data."""
+    """Render a clip with known truth, calibrate it and show both. Needs no data and takes about a minute."""
 
     output: Output = Path("rssc_demo")
     """Folder for the clip and the results."""

@@ -1,4 +1,4 @@
-"""Rendered clips with exact truth: what a camera films in a known world, and where it sees any point of it."""
+"""Rendered clips with exact truth: the frames, the camera's motion, and where each frame shows a point of the world."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class ClipOptions:
     world: str = "room"
     """"room", "plane" or "board"."""
     target: Target | None = None
-    """What is printed on the board, which is then all there is to see."""
+    """What is printed on the board, which is then the only thing in the world."""
     seed: int = 0
     """Of the motion, the world and the image noise."""
     image_noise: float = 1.5
@@ -77,7 +77,7 @@ class ClipOptions:
     exposure: float = 0.0
     """Exposure time as a fraction of the frame interval; the row's own time is its middle. 0 for no blur."""
     exposure_samples: int = 9
-    """How many instants an exposure averages."""
+    """How many moments an exposure averages."""
     texture: float = 1.0
     """Contrast of the texture; 0 leaves plain surfaces."""
     colour: bool = False
@@ -92,10 +92,14 @@ class ClipOptions:
             raise InputError(f"exposure is {self.exposure}; expected a fraction of the frame interval from 0 to 1.")
         if self.exposure_samples < 1:
             raise InputError(f"exposure samples are {self.exposure_samples}; expected at least 1.")
-        if not self.image_noise >= 0 or not 0 <= self.texture <= 1:
-            raise InputError(f"image noise {self.image_noise} or texture {self.texture} is out of range.")
+        if not self.image_noise >= 0:
+            raise InputError(f"image noise is {self.image_noise}; expected 0 or a positive number of grey levels.")
+        if not 0 <= self.texture <= 1:
+            raise InputError(f"texture is {self.texture}; expected a contrast from 0 to 1.")
         if (self.world == "board") != (self.target is not None):
-            raise InputError(f"world is {self.world!r} and target {self.target}; a board needs a target, others none.")
+            raise InputError(
+                f"world is {self.world!r} and target {self.target}; the board needs a target, other worlds have none."
+            )
 
     def camera(self) -> Camera:
         lens = self.lens or typical_lens("pinhole", self.width, self.height)
@@ -104,7 +108,7 @@ class ClipOptions:
 
 @dataclass(frozen=True)
 class Clip:
-    """A filmed clip. Frames are rendered when asked for, so that long clips need no memory."""
+    """A rendered clip. Frames are rendered on demand, so that long clips need no memory."""
 
     options: ClipOptions
     camera: Camera
@@ -187,7 +191,7 @@ class Clip:
 
 
 def render_clip(options: ClipOptions) -> Clip:
-    """Sets up the world, the motion and the camera of a clip; its frames are rendered when they are asked for."""
+    """Sets up the world, the motion and the camera of a clip; its frames are rendered on demand."""
     camera = options.camera()
     rng = np.random.default_rng([options.seed, 0])
     if options.target is not None:

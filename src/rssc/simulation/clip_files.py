@@ -23,7 +23,9 @@ VIDEO_NAME = "clip.mp4"
 TRUTH_NAME = "truth.json"
 TRAJECTORY_NAME = "trajectory.tum"
 _QUALITY_CRF = "12"
+"""Of libx264. Chosen by hand: almost lossless."""
 _TIME_BASE = Fraction(1, 90000)
+"""Of MPEG clocks: frame times are exact to 6 microseconds at any rate."""
 
 
 def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, report: Report = unreported) -> None:

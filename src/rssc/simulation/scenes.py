@@ -51,7 +51,7 @@ WORLDS, START_ERRORS = PointWorlds(), StartErrors()
 
 @dataclass(frozen=True)
 class SimulatedScene:
-    """What a solver gets, and what it should find."""
+    """What a solver is given, and what it should find."""
 
     truth: Scene
     """Exact camera, poses at the frame times, points, and the noise-free pixels of the same observations."""
@@ -88,12 +88,12 @@ def simulate_scene(
         readout_ratio: Replaces the camera's; negative reads from the bottom up.
         pixel_noise: Standard deviation of the Gaussian noise in pixels.
         trajectory_noise_hz: Cut-off frequency of the paper's trajectory noise; 0 for none.
-        track_length: Each point is visible for at most so many consecutive frames, at a random time.
+        track_length: Each point is visible for at most this many consecutive frames, at a random time.
         outlier_fraction: Share of observations replaced by uniform random pixels.
         frames_per_second: Ties frames to the motion, which is defined in seconds.
-        world: "cube" has the camera look at a cube of side 4; in the "corridor" it glides on for ever along points
-            3 to 8 units away, so that clips may be of any length. The corridor needs a track length, and has about
-            point_count * track_length / frame_count observations per frame.
+        world: In the "cube" the camera looks at a cube of side 4; in the "corridor" it moves along points 3 to 8
+            units away without end, so that clips may be of any length. The corridor needs a track length, and has
+            about point_count * track_length / frame_count observations per frame.
         start_readout_ratio: Readout ratio of the start.
     """
     if frame_count < 2 or point_count < 1:
@@ -104,8 +104,10 @@ def simulate_scene(
         raise InputError(f"world is {world!r}; expected 'cube' or 'corridor'.")
     if world == "corridor" and track_length is None:
         raise InputError("the corridor needs a track length, for instance 20 frames.")
-    if not 0 <= outlier_fraction < 1 or pixel_noise < 0:
-        raise InputError(f"outlier fraction {outlier_fraction} or pixel noise {pixel_noise} is out of range.")
+    if not 0 <= outlier_fraction < 1:
+        raise InputError(f"outlier fraction is {outlier_fraction}; expected a number from 0 to below 1.")
+    if not pixel_noise >= 0:
+        raise InputError(f"pixel noise is {pixel_noise}; expected 0 or a positive number of pixels.")
     rng = np.random.default_rng(seed)
     camera = (camera or DEFAULT_CAMERA).with_readout_ratio(readout_ratio)
     draw_motion = cube_motion if world == "cube" else corridor_motion
@@ -160,7 +162,7 @@ def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, ti
 
 
 def _global_shutter_start(rng: np.random.Generator, truth: Scene, motion: Motion, readout_ratio: float) -> Scene:
-    """What a reconstruction that ignores the shutter would hand over: right within a few percent.
+    """What a reconstruction that ignores the shutter would give: right within a few percent.
 
     It finds square pixels with a wrong focal length, the principal point in the image centre and most of the
     distortion. A frame's pose is the one in the middle of its readout, and everything is noisy.
