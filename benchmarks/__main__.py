@@ -16,10 +16,10 @@ NAMES = {
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
+    "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
     "breakage": "whether the gate notices a kernel slowed twice and a wrong Jacobian",
     "cost": "what kernels cost in units of a reference, and how far that scatters from run to run",
-    "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",
     "document": "makes docs/benchmarks.md from the stored results",
 }
 
@@ -28,7 +28,7 @@ def main() -> int:
     arguments = ["gate" if word == "--gate" else word for word in sys.argv[1:]]
     if not arguments or arguments[0] not in NAMES:
         print("usage: python -m benchmarks NAME [options] [--store], or python -m benchmarks --gate [--update]\n")
-        print("\n".join(f"  {name:15s} {text}" for name, text in NAMES.items()))
+        print("\n".join(f"  {name:10s} {text}" for name, text in NAMES.items()))
         print("\n--store keeps the output under benchmarks/results, for the page that `document` makes.")
         return 2
     name, options = arguments[0], [word for word in arguments[1:] if word != "--store"]

@@ -1,4 +1,4 @@
-"""`rssc demo`: a rendered clip, its calibration and the truth side by side."""
+"""`rssc demo`: the whole thing in a minute, without any data."""
 
 import time
 from dataclasses import dataclass
