@@ -87,7 +87,7 @@ class Renderer:
                 render_rows(begin, end, view, surfaces, image, faces)
 
             def smooth(_: int, begin: int, end: int, view: View = view) -> None:
-                smooth_outlines(begin, end, view, surfaces, faces, image)
+                smooth_outlines(begin, end, view, surfaces, image, faces)
 
             # Two passes: the second needs the faces that the neighbouring rows show.
             run_chunks(draw, chunks)

@@ -282,17 +282,11 @@ def render_rows(
 
 @kernel
 def smooth_outlines(
-    begin: int, end: int, view: View, surfaces: Surfaces, faces: NDArray[np.int32], image: NDArray[np.float32]
+    begin: int, end: int, view: View, surfaces: Surfaces, image: NDArray[np.float32], faces: NDArray[np.int32]
 ) -> None:
     """Renders again, with several rays each, those pixels of the rows begin..end whose neighbours show another face.
 
-    Args:
-        begin: First row.
-        end: One past the last row.
-        view: Rays and poses.
-        surfaces: The world.
-        faces: (height, width) of all rows, see `render_rows`.
-        image: (height, width, channels) overwritten.
+    The arguments are those of `render_rows`, which must have been called for all rows.
     """
     rays = view.rays
     height, width = faces.shape

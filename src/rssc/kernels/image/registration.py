@@ -304,12 +304,7 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
         det = e * h - f * g
         if not _DETERMINANTS[0] < det < _DETERMINANTS[1]:
             return DIVERGED
-        a, b, c, d = (
-            (a * h - b * g) / det,
-            (b * e - a * f) / det,
-            (c * h - d * g) / det,
-            (d * e - c * f) / det,
-        )
+        a, b, c, d = (a * h - b * g) / det, (b * e - a * f) / det, (c * h - d * g) / det, (d * e - c * f) / det
         u -= a * t0 + b * t1
         v -= c * t0 + d * t1
         moved = abs(u - start_u) + abs(v - start_v)
@@ -385,15 +380,6 @@ def register_tracks(
                 outcomes[k] = OUTSIDE
                 continue
             outcomes[k] = register(
-                images[frames[k]],
-                rows,
-                pull,
-                half,
-                mean,
-                variance,
-                max_shift,
-                bends[k],
-                states[k],
-                samples,
+                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], states[k], samples,
                 qualities[k],
-            )
+            )  # fmt: skip
