@@ -9,6 +9,7 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.model import Lens
+from rssc.model.poses import camera_centres
 from rssc.simulation import ClipOptions, render_clip, write_clip
 from rssc.simulation.world import BALL, BOX, build_world
 
@@ -42,7 +43,7 @@ def test_every_row_is_a_row_of_a_global_shutter_at_its_own_time(shutter):
     clip = render_clip(ClipOptions(**SMALL, **SHUTTERS[shutter], motion="shaky"))
     frame = clip.frame(1)
     columns = clip.camera.shutter.axis == "columns"
-    count = clip.camera.width if columns else clip.camera.height
+    count = clip.camera.line_count
     for line in (0, 31, count - 1):
         snapshot = clip.render_global_shutter(1, line / count)
         rolling, still = (frame[:, line], snapshot[:, line]) if columns else (frame[line], snapshot[line])
@@ -92,8 +93,7 @@ def _look_up(image, pixels):
 def test_hidden_points_are_not_visible():
     clip = render_clip(ClipOptions(**SMALL))
     points = clip.world_points(1, grid(clip.camera))
-    pose = clip.motion.cam_from_world([1.0])[0]
-    centre = -pose[:, :3].T @ pose[:, 3]
+    centre = camera_centres(clip.motion.cam_from_world([1.0]))[0]
     assert not clip.observe(centre + 1.1 * (points - centre), 1)[1].any()
     _, nearer = clip.observe(centre + 0.9 * (points - centre), 1)
     assert nearer.mean() > 0.9  # those at the border may have left the image, for the centre moves during the readout
@@ -167,8 +167,8 @@ def test_written_clip_holds_frames_and_truth(tmp_path, video):
     options = ClipOptions(**SMALL, readout_ratio=-0.6, frames_per_second=29.97, colour=video)
     clip = render_clip(options)
     done = []
-    write_clip(clip, tmp_path / "out", video=video, progress=lambda *at: done.append(at))
-    assert done == [(i, 4) for i in range(1, 5)]
+    write_clip(clip, tmp_path / "out", video=video, report=done.append)
+    assert done == [0.25, 0.5, 0.75, 1.0]
     folder = tmp_path / "out"
     names = {path.name for path in folder.iterdir()}
     frames = {"clip.mp4"} if video else {f"frame{i:05d}.png" for i in range(4)}
@@ -210,6 +210,8 @@ def test_written_clip_holds_frames_and_truth(tmp_path, video):
         {"frames_per_second": 0.0},
         {"exposure": 2.0},
         {"image_noise": -1.0},
+        {"texture": 1.5},
+        {"exposure_samples": 0},
         {"motion": "swimming"},
         {"world": "moon"},
         {"readout_ratio": 5.0},

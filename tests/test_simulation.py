@@ -7,7 +7,7 @@ from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.poses import transform_points
 from rssc.simulation.motion import (
-    NOISE_AMPLITUDES,
+    NOISE,
     ROOM_MOTIONS,
     band_limited_noise,
     corridor_motion,
@@ -62,7 +62,7 @@ def test_band_limited_noise_has_the_power_of_a_butterworth_filter(cutoff):
     samples = noise(np.arange(0, 200, 0.001))
     # 1 / (1 + (f / f_c)^8) integrates to 2 f_c (pi / 8) / sin(pi / 8); white noise fills 1 kHz.
     share = 2 * cutoff * (np.pi / 8) / np.sin(np.pi / 8) / 1000.0
-    np.testing.assert_allclose(samples.std(axis=0), np.sqrt(share) * np.array(NOISE_AMPLITUDES), rtol=0.12)
+    np.testing.assert_allclose(samples.std(axis=0), np.sqrt(share) * np.array(NOISE.amplitudes), rtol=0.12)
     spectrum = np.abs(np.fft.rfft(samples[:, 0])) ** 2
     frequencies = np.fft.rfftfreq(len(samples), 0.001)
     assert spectrum[frequencies > 3 * cutoff].sum() < 1e-3 * spectrum.sum()

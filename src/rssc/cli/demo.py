@@ -11,7 +11,7 @@ from rssc.cli.options import Output, exit_code
 
 @dataclass(frozen=True)
 class Demo:
-    """Render a clip with known truth, calibrate it and show both. Needs no data."""
+    """Render a clip with known truth, calibrate it and show both. Needs no data and takes about a minute."""
 
     output: Output = Path("rssc_demo")
     """Folder for the clip and the results."""
@@ -24,6 +24,7 @@ class Demo:
         from rssc.outputs.result_folder import REPORT_NAME, write_results
         from rssc.outputs.terminal import print_calibration, print_text, stage_progress
         from rssc.pipeline.calibrate import calibrate
+        from rssc.runtime.progress import Stages
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 
@@ -34,7 +35,8 @@ class Demo:
         clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
         print_text(console, f"A room is filmed by a hand-held rolling-shutter camera, into {video}.")
         with stage_progress(console) as progress:
-            write_clip(clip, video.parent, video=True, progress=lambda done, total: progress("rendering", done / total))
+            with Stages(progress)("rendering") as report:
+                write_clip(clip, video.parent, video=True, report=report)
             calibration = calibrate(video, progress=progress)
         write_results(calibration, folder)
         print_calibration(console, calibration, clip.camera)

@@ -36,6 +36,7 @@ class Simulate:
     def run(self, console: Console) -> int:
         from rssc.io.files import make_folder
         from rssc.outputs.terminal import print_text, stage_progress
+        from rssc.runtime.progress import Stages
         from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
         from rssc.simulation.clip_files import write_clip
 
@@ -47,9 +48,7 @@ class Simulate:
                 colour=True,
             )
         )  # fmt: skip
-        with stage_progress(console) as progress:
-            write_clip(
-                clip, folder, video=not self.images, progress=lambda done, total: progress("rendering", done / total)
-            )
+        with stage_progress(console) as progress, Stages(progress)("rendering") as report:
+            write_clip(clip, folder, video=not self.images, report=report)
         print_text(console, f"Written to {folder}: {len(clip)} frames, truth.json, trajectory.tum")
         return 0

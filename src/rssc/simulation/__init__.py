@@ -1,4 +1,4 @@
-"""Simulated truth: continuous motions, point scenes and rendered clips."""
+"""Simulation with exact truth: continuous motions, point scenes and rendered clips."""
 
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip

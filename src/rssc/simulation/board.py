@@ -6,21 +6,39 @@ the camera, which stands at negative z: x_world = (x - centre_x, centre_y - y, -
 """
 
 import math
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
+from rssc.kernels.image.ray_casting import BOX
+from rssc.kernels.image.texture import TILE
 from rssc.model.arrays import FloatArray
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, Target
-from rssc.simulation.texture import TILE, mip_mapped
-from rssc.simulation.world import BOX, World, make_solid
+from rssc.simulation.texture import mip_mapped
+from rssc.simulation.world import World, make_solid
 
-_MARGIN = 0.6
-"""White around the pattern, in tags or squares."""
-_THICKNESS = 0.005
-_PAPER, _INK = 0.85, 0.06
 _TAG_BORDER_BITS = 2
+"""Black cells around a tag of an AprilGrid, as Kalibr prints it."""
+
+
+@dataclass(frozen=True)
+class Print:
+    """How a board is printed. Chosen by hand, as paper and a laser printer look."""
+
+    margin: float = 0.6
+    """White around the pattern, in tags or squares."""
+    thickness: float = 0.005
+    """Of the board, in metres."""
+    paper: float = 0.85
+    """Brightness, 0 to 1."""
+    ink: float = 0.06
+    """Brightness, 0 to 1."""
+
+
+PRINT = Print()
 
 
 def board_world(target: Target) -> World:
@@ -33,15 +51,17 @@ def board_world(target: Target) -> World:
         (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
         rows, columns = _coverage(top, bottom), _coverage(left, right)
         white[rows[0], columns[0]] -= np.outer(rows[1], columns[1])
-    solid = make_solid(BOX, (0.0, 0.0, _THICKNESS / 2), (width / 2, height / 2, _THICKNESS / 2), 0.0, texels_per_metre)
-    looks = np.tile((1.0, TILE / 2, TILE / 2, *(_INK,) * 3, *(_PAPER,) * 3), (1, 6, 1))
+    depth = PRINT.thickness / 2
+    solid = make_solid(BOX, (0.0, 0.0, depth), (width / 2, height / 2, depth), 0.0, texels_per_metre)
+    looks = np.tile((1.0, TILE / 2, TILE / 2, *(PRINT.ink,) * 3, *(PRINT.paper,) * 3), (1, 6, 1))
     return World(solid[None], looks, mip_mapped(np.clip(white, 0, 1)))
 
 
 def board_size(target: Target) -> tuple[float, float]:
     """Width and height of the board in metres."""
     low, high = _outline(target)
-    return tuple(high - low)
+    width, height = high - low
+    return float(width), float(height)
 
 
 def points_in_world(target: Target) -> FloatArray:
@@ -53,7 +73,7 @@ def points_in_world(target: Target) -> FloatArray:
 
 def _outline(target: Target) -> tuple[FloatArray, FloatArray]:
     black = _black_rectangles(target)
-    margin = _MARGIN * (target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0])
+    margin = PRINT.margin * (target.tag_size if isinstance(target, AprilGrid) else target.points[1, 0])
     return black.min(axis=(0, 1)) - margin, black.max(axis=(0, 1)) + margin
 
 
@@ -87,7 +107,7 @@ def _squares(columns: int, rows: int, size: FloatArray) -> FloatArray:
 
 def _grid_rectangles(target: AprilGrid) -> FloatArray:
     size, gap = target.tag_size, target.tag_size * target.spacing
-    out = []
+    out: list[FloatArray] = []
     for tag in range(target.columns * target.rows):
         corner = target.points[target.tag_corners(tag)[0], :2]
         # Turned by 180 degrees: see `rssc.model.target`.
@@ -112,7 +132,7 @@ def _charuco_rectangles(target: Charuco) -> FloatArray:
     return np.concatenate(out)
 
 
-def _marker(dictionary: str, marker: int, border: int) -> np.ndarray:
+def _marker(dictionary: str, marker: int, border: int) -> NDArray[np.bool_]:
     """Black cells of a marker as OpenCV draws it."""
     if not hasattr(cv2.aruco, dictionary):
         raise InputError(f"dictionary is {dictionary!r}; expected one of OpenCV's, such as DICT_4X4_50.")
@@ -120,12 +140,12 @@ def _marker(dictionary: str, marker: int, border: int) -> np.ndarray:
     return cv2.aruco.generateImageMarker(family, marker, family.markerSize + 2 * border, None, border) == 0
 
 
-def _marker_rectangles(black: np.ndarray, corner: FloatArray, size: float) -> FloatArray:
+def _marker_rectangles(black: NDArray[np.bool_], corner: FloatArray, size: float) -> FloatArray:
     """Black cells of a marker whose bottom left corner is given, runs of a row joined."""
     count = len(black)
-    out = []
+    out: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for row, cells in enumerate(black):
         steps = np.diff(np.concatenate(([0], cells.astype(int), [0])))
         for begin, end in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True):
-            out.append(((begin, count - 1 - row), (end, count - row)))
+            out.append(((int(begin), count - 1 - row), (int(end), count - row)))
     return corner + np.array(out) * (size / count)

@@ -1,12 +1,12 @@
-"""Rendered clips with exact truth: what a camera films in a known world, and where it sees any point of it."""
+"""Rendered clips with exact truth: the frames, the camera's motion, and where each frame shows a point of the world."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
@@ -14,15 +14,29 @@ from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.target import Target
+from rssc.runtime.constants import Constants
 from rssc.simulation.board import board_size, board_world
 from rssc.simulation.motion import Motion, board_motion, room_motion
-from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 from rssc.simulation.render import Renderer
 from rssc.simulation.world import World, build_world
 
-Progress = Callable[[int, int], None]
 
-_BOARD_RAYS = 3
+@dataclass(frozen=True)
+class ClipConstants(Constants):
+    """How boards are filmed, and what counts as hidden."""
+
+    board_rays: int = 3
+    """Along each side of a pixel; with one ray, printed edges are off by a few hundredths of a pixel."""
+    board_share: float = 0.8
+    """Share of the image's width or height, whichever is tighter, that the board takes up. Chosen by hand: large, but
+    mostly within the image."""
+    hidden_tolerance: float = 1e-7
+    """A point is hidden where a surface lies nearer by more than this, in metres and as a share of the distance; well
+    above the rounding of a ray's hit."""
+
+
+CLIP = ClipConstants()
 
 
 def typical_lens(model: str, width: int, height: int) -> Lens:
@@ -49,7 +63,7 @@ class ClipOptions:
     world: str = "room"
     """"room", "plane" or "board"."""
     target: Target | None = None
-    """What is printed on the board, which is then all there is to see."""
+    """What is printed on the board, which is then the only thing in the world."""
     seed: int = 0
     """Of the motion, the world and the image noise."""
     image_noise: float = 1.5
@@ -57,7 +71,7 @@ class ClipOptions:
     exposure: float = 0.0
     """Exposure time as a fraction of the frame interval; the row's own time is its middle. 0 for no blur."""
     exposure_samples: int = 9
-    """How many instants an exposure averages."""
+    """How many moments an exposure averages."""
     texture: float = 1.0
     """Contrast of the texture; 0 leaves plain surfaces."""
     colour: bool = False
@@ -72,10 +86,14 @@ class ClipOptions:
             raise InputError(f"exposure is {self.exposure}; expected a fraction of the frame interval from 0 to 1.")
         if self.exposure_samples < 1:
             raise InputError(f"exposure samples are {self.exposure_samples}; expected at least 1.")
-        if not self.image_noise >= 0 or not 0 <= self.texture <= 1:
-            raise InputError(f"image noise {self.image_noise} or texture {self.texture} is out of range.")
+        if not self.image_noise >= 0:
+            raise InputError(f"image noise is {self.image_noise}; expected 0 or a positive number of grey levels.")
+        if not 0 <= self.texture <= 1:
+            raise InputError(f"texture is {self.texture}; expected a contrast from 0 to 1.")
         if (self.world == "board") != (self.target is not None):
-            raise InputError(f"world is {self.world!r} and target {self.target}; a board needs a target, others none.")
+            raise InputError(
+                f"world is {self.world!r} and target {self.target}; the board needs a target, other worlds have none."
+            )
 
     def camera(self) -> Camera:
         lens = self.lens or typical_lens("pinhole", self.width, self.height)
@@ -84,7 +102,7 @@ class ClipOptions:
 
 @dataclass(frozen=True)
 class Clip:
-    """A filmed clip. Frames are rendered when asked for, so that long clips need no memory."""
+    """A rendered clip. Frames are rendered on demand, so that long clips need no memory."""
 
     options: ClipOptions
     camera: Camera
@@ -98,14 +116,14 @@ class Clip:
         return self.options.frame_count
 
     @cached_property
-    def frames(self) -> np.ndarray:
+    def frames(self) -> NDArray[np.uint8]:
         """(n, height, width) uint8, or (n, height, width, 3) in RGB; all frames at once, kept."""
         return np.stack(list(self))
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
         return (self.frame(i) for i in range(len(self)))
 
-    def frame(self, index: int) -> np.ndarray:
+    def frame(self, index: int) -> NDArray[np.uint8]:
         """(height, width) or (height, width, 3) uint8 image of one frame, with its noise."""
         options, camera = self.options, self.camera
         count = camera.line_count
@@ -121,7 +139,7 @@ class Clip:
             image += np.float32(options.image_noise) * rng.standard_normal(image.shape, dtype=np.float32)
         return _eight_bit(image)
 
-    def render_global_shutter(self, frame: int, row_fraction: float = 0.5) -> np.ndarray:
+    def render_global_shutter(self, frame: int, row_fraction: float = 0.5) -> NDArray[np.uint8]:
         """The frame as a global shutter would have taken it, at the time of one row; sharp and without noise.
 
         Args:
@@ -142,7 +160,7 @@ class Clip:
         distances = self.world.cast(centres, rays)
         return centres + np.where(np.isfinite(distances), distances, np.nan)[:, None] * rays
 
-    def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, np.ndarray]:
+    def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Where a frame shows points of the world.
 
         Args:
@@ -162,12 +180,12 @@ class Clip:
         towards = points[visible] - centres
         distances = np.linalg.norm(towards, axis=1)
         first = self.world.cast(centres, towards / distances[:, None])
-        visible[visible] = first > distances * (1 - 1e-7) - 1e-7
+        visible[visible] = first > distances * (1 - CLIP.hidden_tolerance) - CLIP.hidden_tolerance
         return pixels, visible
 
 
 def render_clip(options: ClipOptions) -> Clip:
-    """Sets up the world, the motion and the camera of a clip; its frames are rendered when they are asked for."""
+    """Sets up the world, the motion and the camera of a clip; its frames are rendered on demand."""
     camera = options.camera()
     rng = np.random.default_rng([options.seed, 0])
     if options.target is not None:
@@ -176,18 +194,18 @@ def render_clip(options: ClipOptions) -> Clip:
     else:
         world = build_world(options.world, options.seed)
         motion = room_motion(options.motion, rng, options.frames_per_second)
-    rays = 1 if options.target is None else _BOARD_RAYS
+    rays = 1 if options.target is None else CLIP.board_rays
     return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour, rays))
 
 
 def _board_distance(target: Target, camera: Camera) -> float:
-    """Distance from which a board takes up about four fifths of the image's shorter side."""
-    middle = np.array(((camera.width - 1) / 2, (camera.height - 1) / 2))
+    """Distance in metres from which a board takes up `CLIP.board_share` of the image."""
+    middle = np.array(image_centre(camera))
     edges = camera.lens.unproject(middle + np.array(((-middle[0], 0), (0, -middle[1]))))
     widths = 2 * np.abs(edges[(0, 1), (0, 1)] / edges[:, 2])
-    return float(max(board_size(target) / widths)) / 0.8
+    return float(max(board_size(target) / widths)) / CLIP.board_share
 
 
-def _eight_bit(image: np.ndarray) -> np.ndarray:
+def _eight_bit(image: NDArray[np.float32]) -> NDArray[np.uint8]:
     out = np.clip(image + 0.5, 0, 255).astype(np.uint8)
     return out[..., 0] if out.shape[-1] == 1 else out

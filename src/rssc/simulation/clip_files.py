@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,16 +11,24 @@ from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
 from rssc.io.files import make_folder, partial_name, write_bytes, write_text
 from rssc.io.tum import tum_text
-from rssc.simulation.clip import Clip, Progress
+from rssc.runtime.progress import Report, unreported
+from rssc.simulation.clip import Clip
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
 
 VIDEO_NAME = "clip.mp4"
 TRUTH_NAME = "truth.json"
 TRAJECTORY_NAME = "trajectory.tum"
 _QUALITY_CRF = "12"
+"""Of libx264. Chosen by hand: almost lossless."""
 _TIME_BASE = Fraction(1, 90000)
+"""Of MPEG clocks: frame times are exact to 6 microseconds at any rate."""
 
 
-def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, progress: Progress | None = None) -> None:
+def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, report: Report = unreported) -> None:
     """Writes `clip.mp4` or `frame00000.png` .. with `truth.json` and `trajectory.tum` into a folder.
 
     Every file appears under its name only when it is complete.
@@ -28,18 +37,18 @@ def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, progress: 
         clip: Rendered here, frame by frame.
         folder: Made where missing.
         video: An H.264 video (almost lossless, yuv420p) instead of PNG frames.
-        progress: Called with the number of frames done and of all frames.
+        report: Called with the share of the frames that is written.
     """
     folder = make_folder(folder)
     if video:
-        _write_video(clip, folder / VIDEO_NAME, progress)
+        _write_video(clip, folder / VIDEO_NAME, report)
     else:
-        _write_images(clip, folder, progress)
+        _write_images(clip, folder, report)
     write_text(folder / TRUTH_NAME, json.dumps(truth_document(clip), indent=1) + "\n")
     write_text(folder / TRAJECTORY_NAME, trajectory_text(clip))
 
 
-def truth_document(clip: Clip) -> dict:
+def truth_document(clip: Clip) -> dict[str, object]:
     """`image`, `lens` and `shutter` as in a calibration.json, and the options of the clip."""
     options = clip.options
     return {
@@ -64,7 +73,7 @@ def trajectory_text(clip: Clip) -> str:
     return tum_text(frames / clip.options.frames_per_second, clip.motion.cam_from_world(frames))
 
 
-def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
+def _write_images(clip: Clip, folder: Path, report: Report) -> None:
     import cv2
 
     for index, frame in enumerate(clip):
@@ -73,11 +82,10 @@ def _write_images(clip: Clip, folder: Path, progress: Progress | None) -> None:
         if not fine:
             raise InputError(f"cannot encode {path} as PNG.")
         write_bytes(path, data.tobytes())
-        if progress:
-            progress(index + 1, len(clip))
+        report((index + 1) / len(clip))
 
 
-def _write_video(clip: Clip, path: Path, progress: Progress | None) -> None:
+def _write_video(clip: Clip, path: Path, report: Report) -> None:
     import av
 
     width, height = clip.camera.width, clip.camera.height
@@ -86,15 +94,20 @@ def _write_video(clip: Clip, path: Path, progress: Progress | None) -> None:
     rate = Fraction(clip.options.frames_per_second).limit_denominator(1001)
     partial = partial_name(path)
     with av.open(str(partial), "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=rate, options={"crf": _QUALITY_CRF, "preset": "veryfast"})
+        options = {"crf": _QUALITY_CRF, "preset": "veryfast"}
+        stream = container.add_stream("libx264", rate, options)  # pyright: ignore[reportUnknownMemberType] untyped kwargs
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.codec_context.time_base = _TIME_BASE
         for index, image in enumerate(clip):
             frame = av.VideoFrame.from_ndarray(image, format="rgb24" if image.ndim == 3 else "gray")
             frame.pts = round(index / clip.options.frames_per_second / _TIME_BASE)
             frame.time_base = _TIME_BASE
-            container.mux(stream.encode(frame))
-            if progress:
-                progress(index + 1, len(clip))
-        container.mux(stream.encode())
+            _encode(container, stream, frame)
+            report((index + 1) / len(clip))
+        _encode(container, stream, None)
     partial.replace(path)
+
+
+def _encode(container: "OutputContainer", stream: "VideoStream", frame: "VideoFrame | None") -> None:
+    """Writes what the encoder gives for a frame; None for what it still holds."""
+    container.mux(stream.encode(frame))  # pyright: ignore[reportUnknownMemberType] av's Packet has no parameter

@@ -2,7 +2,7 @@
 
 The world has the camera's axes: x right, y down, z forward. A motion is a position p(t) and the angles
 (yaw, pitch, roll), each a sum of sinusoids, so it is infinitely smooth; with a target, yaw and pitch count from the
-direction to it. On top lies, where wanted, the paper's band-limited noise n(t) on x(t) = [rotation, position]:
+direction to it. The paper's band-limited noise n(t) on x(t) = [rotation, position] can be added:
 
     cam_from_world(t) = [R | -R (p + n_position)]      R = exp([n_rotation]) R(yaw, pitch, roll)
 
@@ -23,10 +23,23 @@ from scipy.spatial.transform import Rotation
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 
-NOISE_RATE_HZ = 1000.0
-NOISE_AMPLITUDES = (0.015, 0.015, 0.015, 1.5, 1.5, 1.5)
-"""Rotation in rad, position in units of the scene, both before filtering."""
-BUTTERWORTH_ORDER = 4
+
+@dataclass(frozen=True)
+class TrajectoryNoise:
+    """The noise of the paper's simulation."""
+
+    amplitudes: tuple[float, ...] = (0.015, 0.015, 0.015, 1.5, 1.5, 1.5)
+    """The paper's: rotation in rad, position in units of the scene, both before filtering."""
+    filter_order: int = 4
+    """The paper's, of the Butterworth filter."""
+    rate_hz: float = 1000.0
+    """At which white noise is drawn; far above the paper's cut-offs of up to 6 Hz, and it sets how much of the noise
+    passes them."""
+    least_samples: int = 64
+    """For the shortest of clips."""
+
+
+NOISE = TrajectoryNoise()
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ class Waves:
             amplitudes: (c,) amplitude of each channel; its waves share it in the mean square.
             band_hz: Lowest and highest frequency.
             count: How many sinusoids per channel.
-            phase_range: Phases are drawn from +-phase_range; a small one has the waves start at their steepest.
+            phase_range: Phases are drawn from +-phase_range; with a small one the waves start at their steepest.
         """
         amplitudes = np.asarray(amplitudes, dtype=float)
         shape = (count, len(amplitudes))
@@ -114,7 +127,7 @@ class Motion:
         rotations = _rotations(yaw, pitch, roll)
         if self.noise is not None:
             noise = self.noise(seconds)
-            # NaN times come from points behind the camera and stay NaN; scipy's rotations do not take them.
+            # NaN times come from points behind the camera and stay NaN; scipy's rotations do not accept them.
             turn = np.full((len(seconds), 3, 3), np.nan)
             fine = np.isfinite(seconds)
             turn[fine] = Rotation.from_rotvec(noise[fine, :3]).as_matrix()
@@ -144,12 +157,12 @@ def _rotations(yaw: FloatArray, pitch: FloatArray, roll: FloatArray) -> FloatArr
 
 def band_limited_noise(rng: np.random.Generator, cutoff_hz: float, seconds: float) -> CubicSpline:
     """The paper's trajectory noise as a periodic function of the time in seconds, to (6,) values."""
-    count = max(64, int(np.ceil(seconds * NOISE_RATE_HZ)))
+    count = max(NOISE.least_samples, int(np.ceil(seconds * NOISE.rate_hz)))
     white = rng.standard_normal((count, 6))
-    frequencies = np.fft.rfftfreq(count, 1 / NOISE_RATE_HZ)
-    response = 1 / np.sqrt(1 + (frequencies / cutoff_hz) ** (2 * BUTTERWORTH_ORDER))
-    samples = np.fft.irfft(response[:, None] * np.fft.rfft(white, axis=0), count, axis=0) * NOISE_AMPLITUDES
-    return CubicSpline(np.arange(count + 1) / NOISE_RATE_HZ, np.vstack((samples, samples[:1])), bc_type="periodic")
+    frequencies = np.fft.rfftfreq(count, 1 / NOISE.rate_hz)
+    response = 1 / np.sqrt(1 + (frequencies / cutoff_hz) ** (2 * NOISE.filter_order))
+    samples = np.fft.irfft(response[:, None] * np.fft.rfft(white, axis=0), count, axis=0) * NOISE.amplitudes
+    return CubicSpline(np.arange(count + 1) / NOISE.rate_hz, np.vstack((samples, samples[:1])), bc_type="periodic")
 
 
 def cube_motion(rng: np.random.Generator, frames_per_second: float = 30.0) -> Motion:
@@ -160,7 +173,7 @@ def cube_motion(rng: np.random.Generator, frames_per_second: float = 30.0) -> Mo
 
 
 def corridor_motion(rng: np.random.Generator, frames_per_second: float = 30.0) -> Motion:
-    """Along the x axis at 2 units per second, for ever, looking sideways along z."""
+    """Along the x axis at 2 units per second, without end, looking sideways along z."""
     position = Waves.constant((0.0, 0.0, 0.0), rate=(2.0, 0.0, 0.0)).add(rng, (0.5, 0.6, 0.4), (0.15, 0.7))
     angles = Waves.constant((0.0, 0.0, 0.0)).add(rng, (0.15, 0.12, 0.25), (0.3, 0.95))
     return Motion(position, angles, frames_per_second=frames_per_second)
@@ -172,8 +185,8 @@ _LOOK = (0.0, 0.1, 2.0)
 
 
 def _hand_held(rng: np.random.Generator) -> Motion:
-    # Wandering about, the sway and bounce of steps near 1 and 2 Hz, and the tremor of the hands. A second or two
-    # must already have parallax: the sideways wave starts near its zero crossing.
+    # Slow drift, the sway and bounce of steps near 1 and 2 Hz, and the tremor of the hands. The sideways wave starts
+    # near its zero crossing, so that clips of a second or two have parallax too.
     position = (
         Waves.constant(_STAND)
         .add(rng, (0.75, 0.12, 0.15), (0.3, 0.4), count=1, phase_range=0.6)

@@ -8,17 +8,34 @@ g hardly depends on s (a point moves by a small part of the image during the rea
 g(s) - s converges in a few steps to rounding.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike
+from dataclasses import dataclass
 
-from rssc.model.arrays import FloatArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.poses import transform_points
+from rssc.runtime.constants import Constants
 from rssc.simulation.motion import Motion
 
-_MAX_STEPS = 30
-_TOLERANCE = 1e-15
-_ROUNDING = 1e-11
+
+@dataclass(frozen=True)
+class ProjectionConstants(Constants):
+    """When the secant method ends, as fractions of the readout."""
+
+    max_steps: int = 30
+    """Far more than it takes where it converges; the others are points at the edge of what a lens can see."""
+    tolerance: float = 1e-15
+    """An error that counts as none: rounding of a number near 1."""
+    rounding: float = 1e-11
+    """An error below this that no longer falls counts as none: late in a long clip the rounding of the time is above
+    the tolerance."""
+    unprojection: float = 1e-12
+    """One minus the cosine between a point and the ray of its pixel, for them to be the same: 1e-6 rad."""
+
+
+PROJECTION = ProjectionConstants()
 
 
 def rolling_shutter_project(
@@ -41,7 +58,7 @@ def rolling_shutter_project(
     pixels = np.empty((len(points), 2))
     local = np.empty((len(points), 3))
 
-    def fraction(rows: np.ndarray, s: FloatArray) -> FloatArray:
+    def fraction(rows: IntArray, s: FloatArray) -> FloatArray:
         poses = motion.cam_from_world(frame_times[rows] + camera.shutter.readout_ratio * s)
         local[rows] = transform_points(poses, points[rows])
         pixels[rows] = camera.lens.project(local[rows])
@@ -51,11 +68,10 @@ def rolling_shutter_project(
     before = np.full(len(points), 0.5)
     error_before = fraction(rows, before) - before
     s = before + error_before
-    for _ in range(_MAX_STEPS):
+    for _ in range(PROJECTION.max_steps):
         error = fraction(rows, s) - s
-        # Late in a long clip rounding is worse than the tolerance: a tiny error that no longer falls is the end too.
-        stalled = (np.abs(error) < _ROUNDING) & (np.abs(error) > 0.5 * np.abs(error_before))
-        active = (np.abs(error) > _TOLERANCE) & (s != before) & ~stalled
+        stalled = (np.abs(error) < PROJECTION.rounding) & (np.abs(error) > 0.5 * np.abs(error_before))
+        active = (np.abs(error) > PROJECTION.tolerance) & (s != before) & ~stalled
         if not active.any():
             break
         slope = (error - error_before)[active] / (s - before)[active]
@@ -64,7 +80,12 @@ def rolling_shutter_project(
     return pixels, local
 
 
-def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> np.ndarray:
+def image_centre(camera: Camera) -> tuple[float, float]:
+    """Pixel in the middle of the image."""
+    return (camera.width - 1) / 2, (camera.height - 1) / 2
+
+
+def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> NDArray[np.bool_]:
     """(n,) whether pixels lie in the image and are the lens's own image of the (n, 3) points.
 
     A distortion polynomial folds back far outside the field of view; such a pixel does not unproject to its point.
@@ -73,5 +94,5 @@ def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -
     inside = (u >= -0.5) & (u < camera.width - 0.5) & (v >= -0.5) & (v < camera.height - 0.5)
     rays = camera.lens.unproject(pixels[inside])
     directions = local_points[inside] / np.linalg.norm(local_points[inside], axis=1, keepdims=True)
-    inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - 1e-12
+    inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - PROJECTION.unprojection
     return inside

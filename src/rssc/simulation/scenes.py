@@ -12,17 +12,46 @@ from rssc.model import Camera, Lens, Scene, Shutter, Tracks
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.simulation.motion import Motion, corridor_motion, cube_motion
-from rssc.simulation.projection import inside_image, rolling_shutter_project
+from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 
 DEFAULT_CAMERA = Camera(1280, 1024, Lens("pinhole", 742.0, 738.0, 631.0, 517.0), Shutter(0.5))
-CUBE_SIDE = 4.0
-CORRIDOR_DEPTHS = (3.0, 8.0)
 MIN_OBSERVATIONS = 3
+"""Points seen in fewer frames are dropped; with two, a point fits almost any motion."""
+
+
+@dataclass(frozen=True)
+class PointWorlds:
+    """Where the points are, in units of the scene."""
+
+    cube_side: float = 4.0
+    """Of the cube that the points fill."""
+    corridor_depths: tuple[float, float] = (3.0, 8.0)
+    """Least and largest distance of the corridor's points when they are in the middle of their track."""
+
+
+@dataclass(frozen=True)
+class StartErrors:
+    """Errors of a global-shutter reconstruction. Chosen by hand: on real footage they are a few percent."""
+
+    focal: float = 0.03
+    """Relative error of the focal length, to either side."""
+    distortion: float = 0.8
+    """Share of the distortion that it finds."""
+    rotation_rad: float = 0.002
+    """Standard deviation of a pose's rotation."""
+    translation: float = 0.01
+    """Standard deviation of a pose's translation in units of the scene; with depths of a few units a camera centre
+    moves about as far as the rotation's error makes up for."""
+    points: float = 0.01
+    """Standard deviation of points as a share of their distance."""
+
+
+WORLDS, START_ERRORS = PointWorlds(), StartErrors()
 
 
 @dataclass(frozen=True)
 class SimulatedScene:
-    """What a solver gets, and what it should find."""
+    """What a solver is given, and what it should find."""
 
     truth: Scene
     """Exact camera, poses at the frame times, points, and the noise-free pixels of the same observations."""
@@ -30,7 +59,7 @@ class SimulatedScene:
     """Noisy tracks and the start that a global-shutter reconstruction would give."""
     motion: Motion
     """The true motion, at any time."""
-    outliers: np.ndarray
+    outliers: NDArray[np.bool_]
     """(m,) which observations were replaced by random pixels."""
 
 
@@ -59,12 +88,12 @@ def simulate_scene(
         readout_ratio: Replaces the camera's; negative reads from the bottom up.
         pixel_noise: Standard deviation of the Gaussian noise in pixels.
         trajectory_noise_hz: Cut-off frequency of the paper's trajectory noise; 0 for none.
-        track_length: Each point is visible for at most so many consecutive frames, at a random time.
+        track_length: Each point is visible for at most this many consecutive frames, at a random time.
         outlier_fraction: Share of observations replaced by uniform random pixels.
         frames_per_second: Ties frames to the motion, which is defined in seconds.
-        world: "cube" has the camera look at a cube of side 4; in the "corridor" it glides on for ever along points
-            3 to 8 units away, so that clips may be of any length. The corridor needs a track length, and has about
-            point_count * track_length / frame_count observations per frame.
+        world: In the "cube" the camera looks at a cube of side 4; in the "corridor" it moves along points 3 to 8
+            units away without end, so that clips may be of any length. The corridor needs a track length, and has
+            about point_count * track_length / frame_count observations per frame.
         start_readout_ratio: Readout ratio of the start.
     """
     if frame_count < 2 or point_count < 1:
@@ -75,8 +104,10 @@ def simulate_scene(
         raise InputError(f"world is {world!r}; expected 'cube' or 'corridor'.")
     if world == "corridor" and track_length is None:
         raise InputError("the corridor needs a track length, for instance 20 frames.")
-    if not 0 <= outlier_fraction < 1 or pixel_noise < 0:
-        raise InputError(f"outlier fraction {outlier_fraction} or pixel noise {pixel_noise} is out of range.")
+    if not 0 <= outlier_fraction < 1:
+        raise InputError(f"outlier fraction is {outlier_fraction}; expected a number from 0 to below 1.")
+    if not pixel_noise >= 0:
+        raise InputError(f"pixel noise is {pixel_noise}; expected 0 or a positive number of pixels.")
     rng = np.random.default_rng(seed)
     camera = (camera or DEFAULT_CAMERA).with_readout_ratio(readout_ratio)
     draw_motion = cube_motion if world == "cube" else corridor_motion
@@ -85,9 +116,9 @@ def simulate_scene(
 
     first, last = _windows(rng, frame_count, point_count, track_length)
     if world == "cube":
-        points = rng.uniform(-CUBE_SIDE / 2, CUBE_SIDE / 2, (point_count, 3))
+        points = rng.uniform(-WORLDS.cube_side / 2, WORLDS.cube_side / 2, (point_count, 3))
     else:
-        points = _points_in_view(rng, camera, motion, 0.5 * (first + last))
+        points = _points_in_view(rng, camera, motion, (first + last) / 2)
     first, last = np.maximum(first, 0), np.minimum(last, frame_count - 1)
 
     lengths = last - first + 1
@@ -111,10 +142,6 @@ def simulate_scene(
     return SimulatedScene(truth, replace(start, tracks=replace(tracks, pixels=noisy)), motion, outliers)
 
 
-def image_centre(camera: Camera) -> tuple[float, float]:
-    return (camera.width - 1) / 2, (camera.height - 1) / 2
-
-
 def _windows(
     rng: np.random.Generator, frame_count: int, point_count: int, track_length: int | None
 ) -> tuple[IntArray, IntArray]:
@@ -125,36 +152,36 @@ def _windows(
     return first, first + track_length - 1
 
 
-def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: NDArray) -> FloatArray:
+def _points_in_view(rng: np.random.Generator, camera: Camera, motion: Motion, times: FloatArray) -> FloatArray:
     """(n, 3) points that the camera sees at the given times, at random pixels and depths."""
     pixels = rng.uniform(-0.5, 0.5, (len(times), 2)) * (camera.width, camera.height) + image_centre(camera)
-    depths = rng.uniform(*CORRIDOR_DEPTHS, len(times))
+    depths = rng.uniform(*WORLDS.corridor_depths, len(times))
     local = camera.lens.unproject(pixels) * depths[:, None]
     poses = motion.cam_from_world(times)
     return rotate_to_world(poses, local - poses[:, :, 3])
 
 
 def _global_shutter_start(rng: np.random.Generator, truth: Scene, motion: Motion, readout_ratio: float) -> Scene:
-    """What a reconstruction that ignores the shutter would hand over: right within a few percent.
+    """What a reconstruction that ignores the shutter would give: right within a few percent.
 
-    It finds square pixels 3 % off, the principal point in the image centre and most of the distortion. A frame's
-    pose is the one in the middle of its readout, and everything is noisy.
+    It finds square pixels with a wrong focal length, the principal point in the image centre and most of the
+    distortion. A frame's pose is the one in the middle of its readout, and everything is noisy.
     """
+    errors = START_ERRORS
     camera, lens = truth.camera, truth.camera.lens
-    focal = 0.5 * (lens.fx + lens.fy) * (1 + 0.03 * rng.choice((-1.0, 1.0)))
-    distortion = tuple(0.8 * d for d in lens.distortion)
+    focal = 0.5 * (lens.fx + lens.fy) * (1 + errors.focal * rng.choice((-1.0, 1.0)))
+    distortion = tuple(errors.distortion * d for d in lens.distortion)
     start_lens = Lens(lens.model, focal, focal, *image_centre(camera), distortion)
     middle = truth.frame_times + 0.5 * camera.shutter.readout_ratio
     poses = motion.cam_from_world(middle)
-    # Depths of a few units: the centre moves about as far as a turn of the camera makes up for.
-    turns = Rotation.from_rotvec(rng.normal(0, 0.002, (len(middle), 3))).as_matrix()
+    turns = Rotation.from_rotvec(rng.normal(0, errors.rotation_rad, (len(middle), 3))).as_matrix()
     poses = turns @ poses
-    poses[:, :, 3] += rng.normal(0, 0.01, (len(middle), 3))
+    poses[:, :, 3] += rng.normal(0, errors.translation, (len(middle), 3))
     tracks = truth.tracks
     reference = truth.cam_from_world[tracks.frames[tracks.offsets[:-1]]]
     centres = camera_centres(reference)
     distances = np.linalg.norm(truth.points - centres, axis=1, keepdims=True)
-    points = truth.points + rng.normal(0, 0.01, truth.points.shape) * distances
+    points = truth.points + rng.normal(0, errors.points, truth.points.shape) * distances
     return replace(
         truth,
         camera=camera.with_lens(start_lens).with_readout_ratio(readout_ratio),

@@ -1,34 +1,47 @@
-"""A random texture, rich in corners at every scale, as a mip-mapped tile.
+"""A random texture, rich in corners at every scale.
 
 The tile is a patchwork of rectangles plus octaves of band-limited noise, each pressed through a soft step: spots with
-crisp edges, small ones upon large ones, everywhere alike and nowhere repeated within the tile. Level k of the
-pyramid averages blocks of 2^k x 2^k texels; looked up with the footprint of a pixel it does not alias.
+crisp edges, small ones upon large ones, everywhere alike and nowhere repeated within the tile. Looked up with the
+footprint of a pixel (`rssc.kernels.image.texture`) it does not alias.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import scipy.fft
+from numpy.typing import NDArray
 
-from rssc.kernels.jit import inlined
+from rssc.kernels.image.texture import LEVELS, TILE
 
-_TILE_BITS = 11
-TILE = 1 << _TILE_BITS
-_LEVELS = 10
-_OCTAVES = (4, 8, 16, 32, 64)
-"""Wavelengths of the noise in texels."""
-_PATCHES = ((800, 40), (400, 60), (200, 200), (100, 400), (50, 800), (24, 1000))
-"""Largest side in texels and number of the rectangles."""
+
+@dataclass(frozen=True)
+class TextureRecipe:
+    """What a texture is made of. Chosen by hand: corners to track at every distance."""
+
+    patches: tuple[tuple[int, int], ...] = ((800, 40), (400, 60), (200, 200), (100, 400), (50, 800), (24, 1000))
+    """Largest side in texels and number of the rectangles, small ones on top."""
+    patch_range: float = 2.0
+    """Values of rectangles are uniform from minus to plus this."""
+    wavelengths: tuple[int, ...] = (4, 8, 16, 32, 64)
+    """Of the noise, in texels."""
+    bandwidth: float = 0.4
+    """Standard deviation of each band, in octaves."""
+    noise_share: float = 0.5
+    """Amplitude of each band after its soft step."""
+    crisp_wavelength: float = 12.0
+    """The soft step is steeper in proportion above this wavelength: edges are about two texels wide in every band."""
+
+
+RECIPE = TextureRecipe()
 
 
 @dataclass(frozen=True)
 class Texture:
     """A periodic square of values from 0 to 1 with mean one half, and its coarser levels."""
 
-    texels: np.ndarray
-    """(sum of the levels' sizes,) uint8: the levels one after the other, each row by row."""
+    texels: NDArray[np.uint8]
+    """(sum of the levels' sizes,) the levels one after the other, each row by row."""
 
 
 @cache
@@ -40,68 +53,32 @@ def random_texture(seed: int = 0) -> Texture:
     frequency[0, 0] = 1.0 / TILE
     octave = np.log2(frequency).astype(np.float32)
     total = _patches(rng)
-    spectrum = scipy.fft.rfft2(rng.standard_normal(shape, dtype=np.float32), workers=2)
-    for wavelength in _OCTAVES:
-        band = np.exp(-0.5 * ((octave + np.log2(wavelength)) / 0.4) ** 2)
-        noise = np.asarray(scipy.fft.irfft2(spectrum * band, shape, workers=2))
-        # The steeper the step, the crisper the edge: about two texels wide at every wavelength.
-        total += 0.5 * np.tanh(max(1.0, wavelength / 12) / noise.std() * noise)
+    spectrum: NDArray[np.complex64] = scipy.fft.rfft2(rng.standard_normal(shape, dtype=np.float32), workers=2)
+    for wavelength in RECIPE.wavelengths:
+        band: NDArray[np.float32] = np.exp(-0.5 * ((octave + np.log2(wavelength)) / RECIPE.bandwidth) ** 2)
+        noise = scipy.fft.irfft2(spectrum * band, shape, workers=2)
+        steepness = max(1.0, wavelength / RECIPE.crisp_wavelength)
+        total += RECIPE.noise_share * np.tanh(steepness / noise.std() * noise)
     return mip_mapped((0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32))
 
 
-def mip_mapped(level: np.ndarray) -> Texture:
+def mip_mapped(level: NDArray[np.float32]) -> Texture:
     """The texture of a (TILE, TILE) square of values from 0 to 1."""
     levels = [level]
-    for _ in range(_LEVELS - 1):
+    for _ in range(LEVELS - 1):
         level = 0.25 * (level[::2, ::2] + level[1::2, ::2] + level[::2, 1::2] + level[1::2, 1::2])
         levels.append(level)
     texels = np.concatenate([one.ravel() for one in levels])
     return Texture(np.round(texels * 255).astype(np.uint8))
 
 
-def _patches(rng: np.random.Generator) -> np.ndarray:
-    """Rectangles of all sizes and brightnesses, small ones on top: the corners of a man-made world."""
+def _patches(rng: np.random.Generator) -> NDArray[np.float32]:
+    """Rectangles of all sizes and brightnesses: the corners of a man-made world."""
     out = np.zeros((TILE, TILE), np.float32)
-    for side, count in _PATCHES:
+    for side, count in RECIPE.patches:
         sizes = rng.integers(side // 2, side, (count, 2))
         corners = rng.integers(0, TILE, (count, 2))
-        for (y, x), (height, width), value in zip(corners, sizes, rng.uniform(-2, 2, count), strict=True):
+        values = rng.uniform(-RECIPE.patch_range, RECIPE.patch_range, count)
+        for (y, x), (height, width), value in zip(corners, sizes, values, strict=True):
             out[y : y + height, x : x + width] = value
     return out
-
-
-@inlined
-def _bilinear(texels, level, u, v):
-    """Value of one level at (u, v), in texels of level 0."""
-    bits = np.uint64(_TILE_BITS - level)
-    # The levels before this one have (4 / 3) (TILE^2 - size^2) texels.
-    offset = (
-        ((np.uint64(1) << np.uint64(2 * _TILE_BITS)) - (np.uint64(1) << (bits + bits))) // np.uint64(3) * np.uint64(4)
-    )
-    scale = 1.0 / (1 << level)
-    x, y = u * scale - 0.5, v * scale - 0.5
-    x_floor, y_floor = math.floor(x), math.floor(y)
-    fx, fy = x - x_floor, y - y_floor
-    mask = (np.uint64(1) << bits) - np.uint64(1)
-    # Unsigned indices spare the check for negative ones.
-    x0, y0 = np.uint64(np.int64(x_floor)) & mask, np.uint64(np.int64(y_floor)) & mask
-    x1, y1 = (x0 + np.uint64(1)) & mask, (y0 + np.uint64(1)) & mask
-    row0, row1 = offset + (y0 << bits), offset + (y1 << bits)
-    a, b = np.float64(texels[row0 + x0]), np.float64(texels[row0 + x1])
-    c, d = np.float64(texels[row1 + x0]), np.float64(texels[row1 + x1])
-    top, bottom = a + fx * (b - a), c + fx * (d - c)
-    return (top + fy * (bottom - top)) * (1.0 / 255.0)
-
-
-@inlined
-def level_of(footprint):
-    """The level, between two of the pyramid's, that averages over about `footprint` texels."""
-    return min(math.log2(max(footprint, 1.0)), _LEVELS - 1.001)
-
-
-@inlined
-def sample(texels, u, v, level):
-    """Value at (u, v), in texels, between two levels."""
-    k = int(level)
-    fine = _bilinear(texels, k, u, v)
-    return fine + (level - k) * (_bilinear(texels, k + 1, u, v) - fine)

@@ -16,10 +16,10 @@ K depends on the template only, so an iteration is a resampling of I and eight d
 in memory, one row of eight per sample: [K (6), w T~ / sum w T~^2, w]. The warp is then composed with the inverse of
 the step. White noise of deviation s in the samples moves the position by s |K_x|, which is the patch's precision.
 
-Some patches, a single straight corner for instance, leave part of A open, and the position drifts along with it. So
-A has a prior: it stays near its start A0, such as the warp of the frame before, to within a given deviation. With r
-the ratio of the two weights that adds r to the diagonal of J' w J and the pull (J' w J + r)^-1 r (A0^-1 A - 1) to the
-step.
+Some patches, a single straight corner for instance, do not determine all of A, and the position drifts along with it.
+So A has a prior: its elements deviate from a start A0, such as the warp of the frame before, by a given standard
+deviation. With r the ratio of the two weights, that adds r to the diagonal of J' w J and the pull
+(J' w J + r)^-1 r (A0^-1 A - 1) to the step.
 
 Images are sampled as sum_k I_k b(x - k) with the cubic B-spline b and no prefilter. That smooths a little, the same
 at every sub-pixel position to about one percent at half the Nyquist frequency, where bilinear interpolation errs by
@@ -36,13 +36,27 @@ from rssc.kernels.jit import kernel, part
 # Why a registration ended.
 REGISTERED, OUTSIDE, DIVERGED = 0, 1, 2
 
-# Neighbouring samples share noise, because sampling smooths: so many of them count as one.
+# Compiled, so that the inner loops see constants. Where no reason is given they were chosen by hand.
 _SAMPLES_PER_VALUE = 2.9
-
+"""Neighbouring samples share noise, because sampling smooths: so many of them count as one."""
+_CORNER_WEIGHT = 1.0 / 5.0
+"""Weight of a patch's corners against its centre; small, because other surfaces enter there first."""
+_MIN_VARIANCE = 1e-3
+"""Of a patch that has any texture, in grey values squared: far below the rounding of 8 bits."""
 _MARGIN = 3.0
+"""Pixels between a patch and the image's border; the B-spline reaches two."""
 _MAX_STEPS = 20
 _STEP_TOLERANCE = 0.01
+"""Pixels: a step below this is the last one; what would follow is far below the noise of a position."""
+_LEVER = 0.25
+"""A change of the warp counts towards the step as it moves a sample at this share of the patch's half width."""
 _MIN_GAIN = 0.1
+"""Contrast, as a share of the template's, below which the patch is not the same."""
+_DETERMINANTS = (0.3, 3.0)
+"""Of the change of the warp in one step: beyond them the linearisation is meaningless."""
+_RIDGE = 0.05
+"""On the diagonal of a block's normal equations, as a share of their trace: a block with one edge contains no
+information on the displacement along it."""
 
 
 @part
@@ -118,8 +132,7 @@ def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
     jacobian = np.zeros((size * size, 8))
     weights = np.empty(size * size)
     total = 0.0
-    # Towards the border the weight falls to a fifth: that is where other surfaces enter first.
-    scale = math.log(5.0) / (2.0 * half * half)
+    scale = -math.log(_CORNER_WEIGHT) / (2.0 * half * half)
     for i in range(size):
         for j in range(size):
             k = i * size + j
@@ -141,8 +154,9 @@ def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
     for k in range(size * size):
         jacobian[k, 6] -= mean
         variance += weights[k] * jacobian[k, 6] * jacobian[k, 6]
-    if variance < 1e-3:
+    if variance < _MIN_VARIANCE:
         return math.inf, mean, variance
+    # Orthogonal to 1 and to T~, so that bias and gain drop out.
     for c in range(count):
         offset, along = 0.0, 0.0
         for k in range(size * size):
@@ -213,8 +227,7 @@ def _shear(rows, half, variance, samples, gain, offset):
                 bx += weight * slope_x * residual
                 by += weight * slope_y * residual
         total += 0.5 * (xx + yy)
-        # A block with one edge says nothing about the motion along it.
-        ridge = 0.05 * (xx + yy) + 1e-9
+        ridge = _RIDGE * (xx + yy) + 1e-9
         xx += ridge
         yy += ridge
         energy += (yy * bx * bx - 2.0 * xy * bx * by + xx * by * by) / (xx * yy - xy * xy)
@@ -290,20 +303,15 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
         g = s4 / gain + pull[4, 0] * p0 + pull[4, 1] * p1 + pull[4, 2] * p2 + pull[4, 3] * p3
         h = 1.0 + s5 / gain + pull[5, 0] * p0 + pull[5, 1] * p1 + pull[5, 2] * p2 + pull[5, 3] * p3
         det = e * h - f * g
-        if not 0.3 < det < 3.0:
+        if not _DETERMINANTS[0] < det < _DETERMINANTS[1]:
             return DIVERGED
-        a, b, c, d = (
-            (a * h - b * g) / det,
-            (b * e - a * f) / det,
-            (c * h - d * g) / det,
-            (d * e - c * f) / det,
-        )
+        a, b, c, d = (a * h - b * g) / det, (b * e - a * f) / det, (c * h - d * g) / det, (d * e - c * f) / det
         u -= a * t0 + b * t1
         v -= c * t0 + d * t1
         moved = abs(u - start_u) + abs(v - start_v)
         if not moved <= 2.0 * max_shift or not math.hypot(u - start_u, v - start_v) <= max_shift:
             return DIVERGED
-        change = abs(t0) + abs(t1) + 0.25 * half * (abs(e - 1.0) + abs(f) + abs(g) + abs(h - 1.0))
+        change = abs(t0) + abs(t1) + _LEVER * half * (abs(e - 1.0) + abs(f) + abs(g) + abs(h - 1.0))
         if change < _STEP_TOLERANCE:
             quality[3] = _shear(rows, half, variance, samples, gain, float(s7))
             state[0], state[1], state[2], state[3], state[4], state[5] = u, v, a, b, c, d
@@ -382,15 +390,6 @@ def register_tracks(
                 outcomes[k] = OUTSIDE
                 continue
             outcomes[k] = register(
-                images[frames[k]],
-                rows,
-                pull,
-                half,
-                mean,
-                variance,
-                max_shift,
-                bends[k],
-                states[k],
-                samples,
+                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], states[k], samples,
                 qualities[k],
-            )
+            )  # fmt: skip

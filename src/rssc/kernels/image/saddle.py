@@ -17,14 +17,27 @@ from numpy.typing import NDArray
 from rssc.kernels.jit import kernel, part
 
 _COUNT = 8
-_MAX_ITERATIONS = 25
-_CONVERGED = 1e-4  # pixels
 _SLOPE = 2.0 / math.sqrt(math.pi)
+# Compiled, so that the inner loops see constants. Where no reason is given they were chosen by hand.
+_MAX_ITERATIONS = 25
+_CONVERGED = 1e-4
+"""Pixels: a step below this is the last one; far below the noise of a corner, of a few hundredths."""
+_DAMPING, _MAX_DAMPING = 1e-3, 1e8
+"""At the start, and where no step lowers the cost any more."""
+_EASE, _STIFFEN = 0.2, 6.0
+"""Factors on the damping after a step that lowers the cost, and after one that does not."""
+_MIN_BLUR = 0.2
+"""Pixels: below this an edge is sharper than any pixel can show, and the derivatives vanish."""
+_MAX_MOVE = 1.5, 0.5
+"""How far a corner may lie from the pixel it was expected at: pixels, or share of the half window if that is more."""
 
 
 @part
 def _start(image, u, v, half, x):
-    """Parameters from a quadratic fit, whose zero directions are about those of the edges; False for no saddle."""
+    """Writes the parameters to start from; False where the window shows no saddle.
+
+    They come from a quadratic fit to the window: the directions in which it is zero are about those of the edges.
+    """
     normal, right, row = np.zeros((6, 6)), np.zeros(6), np.empty(6)
     for j in range(-half, half + 1):
         for i in range(-half, half + 1):
@@ -94,7 +107,7 @@ def _fit(image, u, v, half, x):
     normal, gradient = np.empty((_COUNT, _COUNT)), np.empty(_COUNT)
     next_normal, next_gradient = np.empty((_COUNT, _COUNT)), np.empty(_COUNT)
     cost = _linearise(image, u, v, half, x, normal, gradient)
-    damping = 1e-3
+    damping = _DAMPING
     trial = np.empty(_COUNT)
     for _ in range(_MAX_ITERATIONS):
         damped = normal.copy()
@@ -103,7 +116,9 @@ def _fit(image, u, v, half, x):
         step = np.linalg.solve(damped, gradient)
         for a in range(_COUNT):
             trial[a] = x[a] - step[a]
-        trial[4], trial[5] = min(max(trial[4], 0.2), 2.0 * half), min(max(trial[5], 0.2), 2.0 * half)
+        # A blur wider than the window is not determined.
+        trial[4] = min(max(trial[4], _MIN_BLUR), 2.0 * half)
+        trial[5] = min(max(trial[5], _MIN_BLUR), 2.0 * half)
         trial_cost = _linearise(image, u, v, half, trial, next_normal, next_gradient)
         if trial_cost <= cost:
             moved = math.hypot(trial[0] - x[0], trial[1] - x[1])
@@ -111,12 +126,12 @@ def _fit(image, u, v, half, x):
             cost = trial_cost
             normal, next_normal = next_normal, normal
             gradient, next_gradient = next_gradient, gradient
-            damping *= 0.2
+            damping *= _EASE
             if moved < _CONVERGED:
                 return cost, True
         else:
-            damping *= 6.0
-            if damping > 1e8:
+            damping *= _STIFFEN
+            if damping > _MAX_DAMPING:
                 return cost, True
     return cost, False
 
@@ -151,6 +166,6 @@ def fit_saddles(
             continue
         x[0], x[1] = starts[n, 0], starts[n, 1]
         cost, converged = _fit(image, u, v, half, x)
-        if converged and max(abs(x[0] - u), abs(x[1] - v)) <= max(1.5, 0.5 * half):
+        if converged and max(abs(x[0] - u), abs(x[1] - v)) <= max(_MAX_MOVE[0], _MAX_MOVE[1] * half):
             corners[n, 0], corners[n, 1] = x[0], x[1]
             misfits[n] = math.sqrt(cost) / (2 * half + 1) / max(abs(x[7]), 1e-9)
