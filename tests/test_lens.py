@@ -134,6 +134,28 @@ def test_beyond_the_field_nothing_projects(model, rng):
     assert np.isnan(lens.unproject([[320 + 1.001 * radius, 250]])).all()
 
 
+@pytest.mark.parametrize(
+    "distortion",
+    [
+        pytest.param((-0.44, 0.09), id="nearly flat, where Newton's method jumps"),
+        pytest.param((0.8, 0.0), id="strong pincushion"),
+        pytest.param((-0.3, 0.0), id="up to the fold"),
+        pytest.param((-0.6, 0.25), id="folds and grows again"),
+    ],
+)
+def test_every_pixel_of_the_field_has_its_ray(distortion):
+    lens = Lens("radial", 300, 310, 320, 250, distortion)
+    edge = np.arctan(min(lens.field_limit, 20.0)) - 1e-6
+    angles, turns = np.linspace(0, edge, 2000), np.linspace(0, 50, 2000)
+    rays = np.column_stack([np.sin(angles) * np.cos(turns), np.sin(angles) * np.sin(turns), np.cos(angles)])
+    pixels = lens.project(rays)
+    found = lens.unproject(pixels)
+    assert np.isfinite(found).all()
+    # Where the profile is flat a ray is known less well than its pixel.
+    np.testing.assert_allclose(lens.project(found), pixels, rtol=1e-11, atol=1e-7)
+    np.testing.assert_allclose(found, rays, atol=1e-4)
+
+
 def test_a_point_at_58_degrees_is_not_folded_back_into_the_image():
     lens = Lens("radial", 500, 500, 320, 240, (-0.3, 0.0))
     angle = np.radians(58)
