@@ -100,9 +100,11 @@ def ros(folder, frame, line, truth):
     assert (info["image_width"], info["image_height"]) == (truth.width, truth.height)
     np.testing.assert_array_equal(array("rectification_matrix"), np.eye(3))
     np.testing.assert_array_equal(array("projection_matrix"), np.hstack([array("camera_matrix"), np.zeros((3, 1))]))
-    fisheye = {"plumb_bob": False, "equidistant": True}[info["distortion_model"]]
+    fisheye, count = {"plumb_bob": (False, 5), "rational_polynomial": (False, 8), "equidistant": (True, 4)}[
+        info["distortion_model"]
+    ]
     coefficients = array("distortion_coefficients")
-    assert coefficients.shape == (1, 4 if fisheye else 5)
+    assert coefficients.shape == (1, count)
     # ROS has no field for the shutter: people read the comment.
     said = dict(row[2:].split(": ", 1) for row in text.splitlines() if row.startswith("# "))
     backwards = said["direction"] in ("bottom_to_top", "right_to_left")

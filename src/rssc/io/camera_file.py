@@ -25,7 +25,7 @@ class ImageFile(JsonFile):
 
 
 class LensFile(JsonFile):
-    model: str = Field(json_schema_extra={"enum": list(LENS_MODELS)})
+    model: str = Field(description="name of a lens model, see docs/lenses.md")
     fx: float = Field(gt=0)
     fy: float = Field(gt=0)
     cx: float
