@@ -22,9 +22,9 @@ import numpy as np
 
 from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel, part
-from rssc.kernels.lenses import fisheye, opencv, pinhole, radial
+from rssc.kernels.lenses import fisheye, full_opencv, opencv, pinhole, radial
 
-LENSES = (pinhole.MODEL, radial.MODEL, opencv.MODEL, fisheye.MODEL)
+LENSES = (pinhole.MODEL, radial.MODEL, opencv.MODEL, full_opencv.MODEL, fisheye.MODEL)
 """The registry: a model's number is its place here. Perspective lenses come first."""
 
 _FIRST_FISHEYE = [model.family for model in LENSES].index("fisheye")
@@ -43,6 +43,8 @@ def _distort(model, p, x, y):
         return radial.distort(p, x, y)
     if model == 2:
         return opencv.distort(p, x, y)
+    if model == 3:
+        return full_opencv.distort(p, x, y)
     return fisheye.distort(p, x, y)
 
 
@@ -54,6 +56,8 @@ def _distort_coefficients(model, p, x, y, d):
     elif model == 2:
         opencv.distort_coefficients(p, x, y, d)
     elif model == 3:
+        full_opencv.distort_coefficients(p, x, y, d)
+    elif model == 4:
         fisheye.distort_coefficients(p, x, y, d)
 
 
@@ -66,6 +70,8 @@ def _radial(model, p, r2):
         return radial.radial(p, r2)
     if model == 2:
         return opencv.radial(p, r2)
+    if model == 3:
+        return full_opencv.radial(p, r2)
     return fisheye.radial(p, r2)
 
 
