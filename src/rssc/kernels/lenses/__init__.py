@@ -206,32 +206,43 @@ def _undistorted_radius(model, p, limit, rho):
     return r
 
 
+@inlined
+def _newton(model, p, limit, m_x, m_y, x, y):
+    """Solves distort(x, y) = m from (x, y) on; x is NaN where that leads nowhere or out of the field."""
+    for _ in range(_NEWTON_STEPS):
+        d_x, d_y, xx, xy, yx, yy = _distort(model, p, x, y)
+        e_x, e_y = d_x - m_x, d_y - m_y
+        det = xx * yy - xy * yx
+        if det <= 1e-9:
+            break
+        s_x, s_y = (yy * e_x - xy * e_y) / det, (xx * e_y - yx * e_x) / det
+        x -= s_x
+        y -= s_y
+        # Errors are squared from step to step: this was the last that is needed.
+        if abs(s_x) + abs(s_y) < 3e-8:
+            # A little beyond the limit is the rounding of the limit itself.
+            if x * x + y * y <= limit * limit * (1.0 + 1e-9):
+                return x, y
+            break
+    return math.nan, math.nan
+
+
+@part
+def _newton_from_profile(model, p, limit, m_x, m_y):
+    """`_newton` from the inverse of the radial profile."""
+    rho = math.sqrt(m_x * m_x + m_y * m_y)
+    share = _undistorted_radius(model, p, limit, rho) / rho
+    return _newton(model, p, limit, m_x, m_y, share * m_x, share * m_y)
+
+
 @part
 def unproject(model, p, limit, u, v):
     """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
     m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]
-    m2 = m_x * m_x + m_y * m_y
-    # From the distorted point itself; where that leads nowhere or out of the field, from the inverse of the profile.
-    share = limit / math.sqrt(m2) if m2 > limit * limit else 1.0
-    x, y, r2, error = 0.0, 0.0, 0.0, math.inf
-    for attempt in range(2):
-        x, y = share * m_x, share * m_y
-        for _ in range(_NEWTON_STEPS):
-            d_x, d_y, xx, xy, yx, yy = _distort(model, p, x, y)
-            e_x, e_y = d_x - m_x, d_y - m_y
-            error = abs(e_x) + abs(e_y)
-            det = xx * yy - xy * yx
-            if error < 1e-15 * (1.0 + m2) or det <= 1e-9:
-                break
-            x -= (yy * e_x - xy * e_y) / det
-            y -= (xx * e_y - yx * e_x) / det
-        r2 = x * x + y * y
-        # A little beyond the limit is the rounding of the limit itself.
-        if error < 1e-9 and r2 <= limit * limit * (1.0 + 1e-9):
-            break
-        if attempt == 1:
-            return math.nan, math.nan, math.nan
-        share = _undistorted_radius(model, p, limit, math.sqrt(m2)) / math.sqrt(m2)
+    x, y = _newton(model, p, limit, m_x, m_y, m_x, m_y)
+    if math.isnan(x):
+        x, y = _newton_from_profile(model, p, limit, m_x, m_y)
+    r2 = x * x + y * y
     if model >= _FIRST_FISHEYE:
         r = math.sqrt(r2)
         sine = math.sin(r) / r if r > 1e-12 else 1.0
