@@ -235,7 +235,7 @@ def _newton_from_profile(model, p, limit, m_x, m_y):
     return _newton(model, p, limit, m_x, m_y, share * m_x, share * m_y)
 
 
-@part
+@inlined
 def unproject(model, p, limit, u, v):
     """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
     m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]
