@@ -17,7 +17,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,26 +37,40 @@ _OPTIONS = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
 _PREFIX = "rssc-kernels-"
+_HERE = Path(__file__).parent
 
 
 @cache
 def cache_folder() -> Path:
     """The folder of the compiled code of these kernels."""
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(here.rglob("*.py")):
-        digest.update(path.relative_to(here).as_posix().encode() + path.read_bytes())
-    name = _PREFIX + digest.hexdigest()[:16]
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    for parent in (Path(given),) if given else (here / "__pycache__", Path.home() / ".cache" / "rssc"):
+    name = _PREFIX + _fingerprint()
+    for parent in _places():
         try:
             (parent / name).mkdir(parents=True, exist_ok=True)
-            if os.access(parent / name, os.W_OK):
-                _remove_others(parent, name)
-                return parent / name
         except OSError:
             continue
-    return Path(tempfile.mkdtemp(prefix=name))
+        if os.access(parent / name, os.W_OK):
+            _remove_others(parent, name)
+            return parent / name
+    return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+
+
+def _fingerprint() -> str:
+    """Of the contents of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(_HERE.rglob("*.py")):
+        digest.update(path.relative_to(_HERE).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _places() -> Iterator[Path]:
+    """Where compiled code may be kept, the best place first."""
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(given)
+        return
+    yield _HERE / "__pycache__"
+    with suppress(RuntimeError):  # there is no home
+        yield Path.home() / ".cache" / "rssc"
 
 
 def _remove_others(parent: Path, name: str) -> None:

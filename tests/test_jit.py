@@ -1,0 +1,56 @@
+"""Where compiled code is kept."""
+
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from rssc.kernels import jit
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    jit.cache_folder.cache_clear()
+    yield
+    jit.cache_folder.cache_clear()
+
+
+def test_folder_is_named_after_the_contents_of_the_kernels(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernels" / "bundle").mkdir(parents=True)
+    (tmp_path / "kernels" / "bundle" / "a.py").write_text("x = 1")
+    monkeypatch.setattr(jit, "_HERE", tmp_path / "kernels")
+    first = jit.cache_folder()
+    (tmp_path / "kernels" / "bundle" / "a.py").write_text("x = 2")
+    jit.cache_folder.cache_clear()
+    second = jit.cache_folder()
+    assert first != second and second.parent == tmp_path
+    # What another version of the kernels left is of no use to this one; anything else is not ours.
+    assert not first.exists() and (tmp_path / "kernels").exists()
+
+
+def test_a_place_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    folder = jit.cache_folder()
+    assert folder.is_dir() and tmp_path not in folder.parents
+    folder.rmdir()
+
+
+def test_without_a_home_the_package_still_loads(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit.Path, "home", no_home)
+    assert [place.name for place in jit._places()] == ["__pycache__"]
+
+
+def test_the_setting_of_other_users_of_numba_stays_theirs():
+    done = subprocess.run(
+        [sys.executable, "-c", "import numba; before = numba.config.CACHE_DIR; import rssc.kernels.lie\n"
+         "assert numba.config.CACHE_DIR == before"], check=False
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "rssc" not in numba.config.CACHE_DIR
