@@ -1,10 +1,13 @@
-"""Compiled code lives in `rssc.kernels`, and nothing there depends on the rest of the package."""
+"""Compiled code lives in `rssc.kernels`, nothing there depends on the rest of the package, and names hide no module."""
 
 import ast
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import rssc
+from rssc.kernels import jit
 
 ROOT = Path(rssc.__file__).parent
 KERNELS = "rssc.kernels"
@@ -51,3 +54,18 @@ def test_kernels_import_only_kernels():
         and (found := {name for name in imports(source) if inside(name, "rssc") and not inside(name, KERNELS)})
     }
     assert not outside, "kernels take arrays and know nothing of the package above them"
+
+
+def test_functions_of_the_package_hide_no_module():
+    names = {module.split(".")[1] for module, _ in modules() if module != "rssc"}
+    assert not names & set(rssc.__all__)
+
+
+def test_compiled_code_is_kept_where_the_user_has_no_home(monkeypatch, tmp_path):
+    """As in a container that runs under a user without an entry in the password file, from a read-only installation."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["no such user"])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert jit.cache_folder.__wrapped__().parent == tmp_path

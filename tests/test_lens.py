@@ -167,6 +167,13 @@ def test_perspective_lens_does_not_see_behind_itself():
     assert np.isfinite(LENSES["fisheye"].project([[1.0, 0.1, -0.1]])).all()
 
 
+@pytest.mark.parametrize("model", [name for name, model in LENS_MODELS.items() if model.family == "fisheye"])
+def test_fisheye_does_not_see_straight_behind_itself(model):
+    lens = Lens(model, 300, 310, 320, 250)
+    assert np.isnan(lens.project([[0.0, 0.0, -1.0], [1e-13, 0.0, -1.0]])).all()
+    assert np.isfinite(lens.project([[1e-3, 0.0, -1.0]])).all()
+
+
 def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     sensor = LENSES["fisheye"]
     pinhole = sensor.without_distortion()

@@ -47,13 +47,14 @@ def cache_folder() -> Path:
         digest.update(path.relative_to(here).as_posix().encode() + path.read_bytes())
     name = _PREFIX + digest.hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
-    for parent in (Path(given),) if given else (here / "__pycache__", Path.home() / ".cache" / "rssc"):
+    for place in (given,) if given else (here / "__pycache__", "~/.cache/rssc"):
         try:
+            parent = Path(place).expanduser()
             (parent / name).mkdir(parents=True, exist_ok=True)
             if os.access(parent / name, os.W_OK):
                 _remove_others(parent, name)
                 return parent / name
-        except OSError:
+        except (OSError, RuntimeError):  # RuntimeError where the user has no home folder
             continue
     return Path(tempfile.mkdtemp(prefix=name))
 

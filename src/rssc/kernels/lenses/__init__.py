@@ -32,6 +32,7 @@ _MIN_DEPTH = 1e-9
 _NEWTON_STEPS = 30
 _SCAN = 512  # steps in which the field is searched for a fold
 _WIDEST_PERSPECTIVE = math.radians(89.9)
+_WIDEST_FISHEYE = math.pi - 1e-9  # straight behind the camera (x, y) has no direction
 
 
 @inlined
@@ -83,11 +84,11 @@ def _radial(model, p, r2):
 
 @kernel
 def field_limit(model: int, p: Floats) -> float:
-    """The radius on the plane up to which the lens is invertible; infinite or pi where it is everywhere."""
+    """The radius on the plane up to which the lens is invertible; infinite, or almost pi, where it is everywhere."""
     wide = model >= _FIRST_FISHEYE
     before = 0.0
     for i in range(1, _SCAN + 1):
-        angle = i / _SCAN * (math.pi if wide else _WIDEST_PERSPECTIVE)
+        angle = i / _SCAN * (_WIDEST_FISHEYE if wide else _WIDEST_PERSPECTIVE)
         r = angle if wide else math.tan(angle)
         _, slope = _radial(model, p, r * r)
         if slope <= 0.0:
@@ -100,7 +101,7 @@ def field_limit(model: int, p: Floats) -> float:
                     before = middle
             return before
         before = r
-    return math.pi if wide else math.inf
+    return _WIDEST_FISHEYE if wide else math.inf
 
 
 @part
