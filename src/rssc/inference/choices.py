@@ -28,12 +28,12 @@ class ChoiceConstants(Constants):
 
     knot_spacings: tuple[float, ...] = (1.0, 0.66, 0.5)
     """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and biases the readout of hand-held clips at
-    20 to 30 frames per second, 0.66 does not; at 0.5 the readout of some clips drifts."""
+    20 to 30 frames per second (docs/uncertainty.md, The knot spacing); at 0.5 it may drift. Chosen by hand."""
     max_sigma_ratio: float = 3.0
     """Splines whose readout sigma exceeds the smallest by more than this factor are ignored: they have knot intervals
     without observations. Chosen by hand."""
     disagreement: float = 3.0
-    """Standard deviations by which the readout of a finer spline must differ for it to be preferred."""
+    """Standard deviations by which the readout of a finer spline must differ for it to be preferred. Chosen by hand."""
     charge_share: float = 0.5
     """Share of its penalty that a finer spline must gain in likelihood to be preferred. Chosen by hand: with 1 evidence
     alone would decide, with 0 a spline that fits the noise could win."""
