@@ -53,6 +53,8 @@ class ChoiceConstants(Constants):
     """Iterations with each knot spacing. Chosen by hand: a bound on time."""
     knot_tolerance: float = 1e-6
     """Relative decrease of the cost at which this adjustment stops; one of them is the result. Chosen by hand."""
+    method_iterations: int = 200
+    """Iterations of a method of the paper, which has the paper's stopping rules. Chosen by hand: a bound on time."""
 
 
 CHOICES = ChoiceConstants()

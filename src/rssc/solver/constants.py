@@ -27,6 +27,12 @@ class SolverConstants(Constants):
     """Sparse blocks pay where the widest point is so many times wider than the 95th percentile. Chosen by hand."""
     linearisation_work: int = 70
     """Linearising one residual counts as eliminating so many pairs of poses, to share out work. Chosen by hand."""
+    fewest_block_points: int = 32
+    """Points of a block that is evaluated together: enough to fill batches. Chosen by hand ..."""
+    most_block_points: int = 128
+    """... and few enough for what their residuals gather to stay in the cache."""
+    thread_residuals: int = 4000
+    """So many residuals are worth another thread; fewer are evaluated sooner than it wakes up. Chosen by hand."""
     held_translation: float = 1e9
     """Stiffness that holds translations of a camera that only turns, over a typical pose's information."""
     jitter: float = 1e-12
