@@ -7,8 +7,9 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.kernels import lenses as kernels
-from rssc.model import Camera, Lens, Shutter
+from rssc.model import Camera, Lens, Shutter, Tracks
 from rssc.model.lens import LENS_MODELS
+from rssc.pipeline.starts import on_sensor
 from tests.parts import from_python
 
 project, project_with_jacobian = from_python(kernels.project), from_python(kernels.project_with_jacobian)
@@ -182,6 +183,18 @@ def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     np.testing.assert_allclose(
         camera.row_fraction(pinhole.project(points)), sensor.project(points)[:, 1] / 500, atol=1e-12
     )
+
+
+def test_observations_beyond_the_field_of_the_sensor_are_dropped():
+    """The corners of an undistorted image may lie where the lens that it was undistorted from sees nothing."""
+    sensor = Lens("radial", 300, 300, 320, 240, (-0.3, 0.0))
+    camera = Camera(640, 480, sensor.without_distortion(), Shutter(0.5), undistorted_from=sensor)
+    tracks = Tracks(3, 2, [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1], [[300, 200]] * 3 + [[60, 140], [10, 50], [0, 0]])
+    assert np.isnan(camera.row_fraction(tracks.pixels)).any()
+    kept = on_sensor(tracks, sensor)
+    assert np.isfinite(camera.row_fraction(kept.pixels)).all()
+    np.testing.assert_array_equal(kept.lengths, [3, 1])
+    assert on_sensor(tracks, None) is tracks
 
 
 def test_columns_are_read_by_their_column():
