@@ -157,6 +157,21 @@ def test_every_pixel_of_the_field_has_its_ray(distortion):
     np.testing.assert_allclose(found, rays, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("model", "distortion"),
+    [
+        pytest.param("full_opencv", (0.1, 0.05, 0.0, 0.0, 0.01, -1.16, -0.08, -0.01), id="a pole ends the field"),
+        pytest.param("fisheye", (0.055, 0.012, 0.004, -0.0006), id="grows fast, then folds"),
+    ],
+)
+def test_every_pixel_of_a_field_that_ends_has_its_ray(model, distortion):
+    lens = Lens(model, 300, 310, 320, 250, distortion)
+    edge = np.arctan(lens.field_limit) if lens.family == "perspective" else lens.field_limit
+    angles, turns = np.linspace(0, 0.99 * edge, 2000), np.linspace(0, 50, 2000)
+    rays = np.column_stack([np.sin(angles) * np.cos(turns), np.sin(angles) * np.sin(turns), np.cos(angles)])
+    np.testing.assert_allclose(lens.unproject(lens.project(rays)), rays, atol=1e-9)
+
+
 def test_a_point_at_58_degrees_is_not_folded_back_into_the_image():
     lens = Lens("radial", 500, 500, 320, 240, (-0.3, 0.0))
     angle = np.radians(58)

@@ -173,10 +173,10 @@ def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
 
 @part
 def _undistorted_radius(model, p, limit, rho):
-    """The radius whose distorted radius is about rho, by Newton's method kept inside [0, limit].
+    """The radius whose distorted radius is rho, by bisection: near a pole Newton's method hardly moves.
 
-    The profile grows up to the limit, so there is at most one. The last digits, parts without symmetry, and what lies
-    beyond the limit are left to the caller.
+    The profile grows up to the limit, so there is at most one. Parts without symmetry, and what lies beyond the limit,
+    are left to the caller.
     """
     low, high = 0.0, limit
     if math.isinf(high):
@@ -189,31 +189,23 @@ def _undistorted_radius(model, p, limit, rho):
     factor, _ = _radial(model, p, high * high)
     if not factor * high >= rho:
         return high
-    r = min(rho, high)
-    for _ in range(100):
-        factor, slope = _radial(model, p, r * r)
-        error = factor * r - rho
-        if error > 0.0:
-            high = r
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        factor, _ = _radial(model, p, middle * middle)
+        if factor * middle > rho:
+            high = middle
         else:
-            low = r
-        step = r - error / slope if slope > 0.0 else -1.0
-        if not low <= step <= high:
-            step = 0.5 * (low + high)
-        done = abs(step - r) <= 1e-10 * (1.0 + r)
-        r = step
-        if done:
-            break
-    return r
+            low = middle
+    return 0.5 * (low + high)
 
 
 @part
 def unproject(model, p, limit, u, v):
     """Unit ray of a pixel, by Newton's method; NaN where the lens has no inverse."""
     m_x, m_y = (u - p[2]) / p[0], (v - p[3]) / p[1]
-    m2 = m_x * m_x + m_y * m_y
+    rho = math.sqrt(m_x * m_x + m_y * m_y)
     # From the distorted point itself; where that leads nowhere or out of the field, from the inverse of the profile.
-    share = limit / math.sqrt(m2) if m2 > limit * limit else 1.0
+    share = limit / rho if rho > limit else 1.0
     x, y, r2, error = 0.0, 0.0, 0.0, math.inf
     for attempt in range(2):
         x, y = share * m_x, share * m_y
@@ -222,17 +214,17 @@ def unproject(model, p, limit, u, v):
             e_x, e_y = d_x - m_x, d_y - m_y
             error = abs(e_x) + abs(e_y)
             det = xx * yy - xy * yx
-            if error < 1e-15 * (1.0 + m2) or det <= 1e-9:
+            if error < 1e-15 * (1.0 + rho) or det <= 1e-9:
                 break
             x -= (yy * e_x - xy * e_y) / det
             y -= (xx * e_y - yx * e_x) / det
         r2 = x * x + y * y
         # A little beyond the limit is the rounding of the limit itself.
-        if error < 1e-9 and r2 <= limit * limit * (1.0 + 1e-9):
+        if error < 1e-9 * (1.0 + rho) and r2 <= limit * limit * (1.0 + 1e-9):
             break
         if attempt == 1:
             return math.nan, math.nan, math.nan
-        share = _undistorted_radius(model, p, limit, math.sqrt(m2)) / math.sqrt(m2)
+        share = _undistorted_radius(model, p, limit, rho) / rho
     if model >= _FIRST_FISHEYE:
         r = math.sqrt(r2)
         sine = math.sin(r) / r if r > 1e-12 else 1.0
