@@ -27,8 +27,8 @@ class ChoiceConstants(Constants):
     """Choice of shutter, lens and knots."""
 
     knot_spacings: tuple[float, ...] = (1.0, 0.66, 0.5)
-    """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and biases the readout of hand-held clips at
-    20 to 30 frames per second (docs/uncertainty.md, The knot spacing); at 0.5 it may drift. Chosen by hand."""
+    """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and too coarse for hand-held motion;
+    with 0.5 a spline may absorb noise (docs/uncertainty.md, The knot spacing). Chosen by hand."""
     max_sigma_ratio: float = 3.0
     """Splines whose readout sigma exceeds the smallest by more than this factor are ignored: they have knot intervals
     without observations. Chosen by hand."""
