@@ -23,8 +23,8 @@ class QualityConstants(Constants):
     """
 
     sigma_per_noise: float = 1.6
-    """Standard deviation of an observation per noise. Chosen by hand on rendered clips; `python -m benchmarks tracks` prints
-    the errors over their standard deviations."""
+    """Standard deviation of an observation per noise. Chosen by hand on rendered clips; `python -m benchmarks tracks`
+    prints the errors over their standard deviations."""
     shear_per_noise: float = 4.0
     """Shear that noise alone causes. Chosen by hand on rendered clips."""
     sigma_per_shear: float = 0.6
