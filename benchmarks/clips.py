@@ -72,7 +72,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the pipeline said about a clip."""
+    """Result of the pipeline on a clip."""
 
     case: Case
     status: str
@@ -124,7 +124,7 @@ def run_case(case: Case) -> Outcome:
 
 
 def calibrate_clip(clip: Clip, *, compressed: bool = False, stabilised: bool = False) -> Calibration:
-    """Calibrates a clip from its frames: PNG files, or a compressed video that says its frame rate itself."""
+    """Calibrates a clip from its frames: PNG files, or a compressed video with its own frame rate."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if compressed:

@@ -1,7 +1,7 @@
 """What our kernels cost in units of a reference kernel: figures that hardly depend on the machine's speed or load.
 
-Kernels are timed one by one on the arguments of a real run, recorded on the way, so that nobody who changes a
-signature has to change anything here. Every call stands between two calls of a reference kernel of fixed arithmetic:
+Kernels are timed one by one on the arguments of a real run, recorded on the way, so that a changed signature
+needs no change here. Every call stands between two calls of a reference kernel of fixed arithmetic:
 
     cost = median of  2 * CPU time of the kernel / (CPU time of the reference before + after)
 

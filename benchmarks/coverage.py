@@ -1,6 +1,6 @@
 """Whether error bars hold, and whether footage that determines nothing is flagged: rendered clips with exact truth.
 
-z is the error over its standard deviation. For errors as large as their bars say, its root mean square is 1, 95 % of
+z is the error over its standard deviation. For errors as large as their bars state, its root mean square is 1, 95 % of
 the truths lie in the 95 % interval, and the half-width of that interval is 1.96 / rms(z) = 1.96 times the deviation of
 the errors; a larger figure means that bars are too wide.
 """

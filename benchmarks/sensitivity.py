@@ -122,7 +122,7 @@ class Effect:
 
 
 def run(task: Run) -> Finding:
-    """Calibrates a clip, and tells what that gave."""
+    """Calibrates a clip and returns what was estimated."""
     _compile(replace(task, change=None))
     if task.change is not None:
         with task.change.applied():

@@ -1,4 +1,4 @@
-"""Compiled code lives in `rssc.kernels`, and nothing there depends on the rest of the package."""
+"""Compiled code lives in `rssc.kernels`, nothing there depends on the rest of the package, and names hide no module."""
 
 import ast
 from collections.abc import Iterator
@@ -51,3 +51,8 @@ def test_kernels_import_only_kernels():
         and (found := {name for name in imports(source) if inside(name, "rssc") and not inside(name, KERNELS)})
     }
     assert not outside, "kernels take arrays and know nothing of the package above them"
+
+
+def test_functions_of_the_package_hide_no_module():
+    names = {module.split(".")[1] for module, _ in modules() if module != "rssc"}
+    assert not names & set(rssc.__all__)

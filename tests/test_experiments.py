@@ -241,7 +241,7 @@ def test_tasks_run_on_a_dask_cluster(tmp_path):
 
 def test_no_scheduler_is_one_clear_line():
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    with pytest.raises(InputError, match="no Dask scheduler answers"):
+    with pytest.raises(InputError, match="no Dask scheduler can be reached"):
         list(run_tasks(whoami, [1], scheduler="nonsense://nowhere"))
 
 

@@ -1,7 +1,9 @@
 """Where compiled code is kept."""
 
+import os
 import subprocess
 import sys
+import tempfile
 
 import numba
 import pytest
@@ -26,7 +28,11 @@ def test_folder_is_named_after_the_contents_of_the_kernels(tmp_path, monkeypatch
     jit.cache_folder.cache_clear()
     second = jit.cache_folder()
     assert first != second and second.parent == tmp_path
-    # What another version of the kernels left is of no use to this one; anything else is not ours.
+    # Of another version that was in use lately, nothing is removed; of an old one it is. Anything else is not ours.
+    assert first.exists()
+    os.utime(first, (0, 0))
+    jit.cache_folder.cache_clear()
+    assert jit.cache_folder() == second
     assert not first.exists() and (tmp_path / "kernels").exists()
 
 
@@ -38,13 +44,14 @@ def test_a_place_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
     folder.rmdir()
 
 
-def test_without_a_home_the_package_still_loads(monkeypatch):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
+def test_compiled_code_is_kept_where_the_user_has_no_home(monkeypatch, tmp_path):
+    """As in a container that runs under a user without an entry in the password file, from a read-only installation."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit.Path, "home", no_home)
-    assert [place.name for place in jit._places()] == ["__pycache__"]
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["no such user"])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert jit.cache_folder.__wrapped__().parent == tmp_path
 
 
 def test_the_setting_of_other_users_of_numba_stays_theirs():

@@ -7,8 +7,9 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.kernels import lenses as kernels
-from rssc.model import Camera, Lens, Shutter
+from rssc.model import Camera, Lens, Shutter, Tracks
 from rssc.model.lens import LENS_MODELS
+from rssc.pipeline.starts import on_sensor
 from tests.parts import from_python
 
 project, project_with_jacobian = from_python(kernels.project), from_python(kernels.project_with_jacobian)
@@ -156,6 +157,21 @@ def test_every_pixel_of_the_field_has_its_ray(distortion):
     np.testing.assert_allclose(found, rays, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("model", "distortion"),
+    [
+        pytest.param("full_opencv", (0.1, 0.05, 0.0, 0.0, 0.01, -1.16, -0.08, -0.01), id="a pole ends the field"),
+        pytest.param("fisheye", (0.055, 0.012, 0.004, -0.0006), id="grows fast, then folds"),
+    ],
+)
+def test_every_pixel_of_a_field_that_ends_has_its_ray(model, distortion):
+    lens = Lens(model, 300, 310, 320, 250, distortion)
+    edge = np.arctan(lens.field_limit) if lens.family == "perspective" else lens.field_limit
+    angles, turns = np.linspace(0, 0.99 * edge, 2000), np.linspace(0, 50, 2000)
+    rays = np.column_stack([np.sin(angles) * np.cos(turns), np.sin(angles) * np.sin(turns), np.cos(angles)])
+    np.testing.assert_allclose(lens.unproject(lens.project(rays)), rays, atol=1e-9)
+
+
 def test_a_point_at_58_degrees_is_not_folded_back_into_the_image():
     lens = Lens("radial", 500, 500, 320, 240, (-0.3, 0.0))
     angle = np.radians(58)
@@ -167,6 +183,13 @@ def test_perspective_lens_does_not_see_behind_itself():
     assert np.isfinite(LENSES["fisheye"].project([[1.0, 0.1, -0.1]])).all()
 
 
+@pytest.mark.parametrize("model", [name for name, model in LENS_MODELS.items() if model.family == "fisheye"])
+def test_fisheye_does_not_see_straight_behind_itself(model):
+    lens = Lens(model, 300, 310, 320, 250)
+    assert np.isnan(lens.project([[0.0, 0.0, -1.0], [1e-13, 0.0, -1.0]])).all()
+    assert np.isfinite(lens.project([[1e-3, 0.0, -1.0]])).all()
+
+
 def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     sensor = LENSES["fisheye"]
     pinhole = sensor.without_distortion()
@@ -175,6 +198,18 @@ def test_rows_of_undistorted_images_go_back_to_the_sensor(rng):
     np.testing.assert_allclose(
         camera.row_fraction(pinhole.project(points)), sensor.project(points)[:, 1] / 500, atol=1e-12
     )
+
+
+def test_observations_beyond_the_field_of_the_sensor_are_dropped():
+    """The corners of an undistorted image may lie where the lens that it was undistorted from sees nothing."""
+    sensor = Lens("radial", 300, 300, 320, 240, (-0.3, 0.0))
+    camera = Camera(640, 480, sensor.without_distortion(), Shutter(0.5), undistorted_from=sensor)
+    tracks = Tracks(3, 2, [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1], [[300, 200]] * 3 + [[60, 140], [10, 50], [0, 0]])
+    assert np.isnan(camera.row_fraction(tracks.pixels)).any()
+    kept = on_sensor(tracks, sensor)
+    assert np.isfinite(camera.row_fraction(kept.pixels)).all()
+    np.testing.assert_array_equal(kept.lengths, [3, 1])
+    assert on_sensor(tracks, None) is tracks
 
 
 def test_columns_are_read_by_their_column():

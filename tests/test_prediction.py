@@ -54,7 +54,7 @@ def test_prediction_follows_patches_to_second_order():
     np.testing.assert_allclose(corner[~own], expected, atol=0.03)
 
 
-def test_warps_tell_how_surfaces_are_turned():
+def test_warps_determine_how_surfaces_are_turned():
     clip, scene, reference = make_scene()
     tracks, references = scene.tracks, scene.tracks.offsets[:-1]
     other = np.flatnonzero(tracks.frames == 6)

@@ -155,7 +155,7 @@ def test_incremental_mapping_agrees_with_global():
 
 
 @pytest.mark.parametrize(("camera_name", "model"), [("pinhole", "radial"), ("fisheye", "fisheye")])
-def test_pairs_of_frames_tell_the_lens(camera_name, model):
+def test_pairs_of_frames_determine_the_lens(camera_name, model):
     camera = CAMERAS[camera_name]
     tracks = simulate(camera_name, 0.5).scene.tracks
     pairs = wide_pairs(FrameViews(tracks), camera.width)

@@ -1,4 +1,4 @@
-"""Constants are found, halved, doubled and put back; what that moves is told, and fails where it is wrong and ok."""
+"""Constants are found, halved, doubled and put back; what it moves is reported, and fails where it is wrong and ok."""
 
 import json
 import sys

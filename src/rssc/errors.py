@@ -12,6 +12,6 @@ class InputError(RsscError):
 
 
 class NotCalibratableError(RsscError):
-    """The input is fine, but it cannot tell the camera's parameters."""
+    """The input is fine, but the camera cannot be estimated from it."""
 
     exit_code = 3

@@ -75,7 +75,7 @@ class Sequence:
     window: int | None = None
     """How many consecutive frames to take from a long source."""
     target: str | None = None
-    """A board that the frames show, as `rssc.model.target` reads it."""
+    """A board that the frames show, as `rssc.io.target_file` reads it."""
     in_paper: str | None = None
     """Name of the sequence in the paper's tables."""
 

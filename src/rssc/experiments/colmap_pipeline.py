@@ -76,7 +76,7 @@ def run_colmap(
         if not models:
             # It begins with a focal length of 1.2 times the larger side, which no fisheye has, and takes it for so
             # uncertain that pairs are verified without any lens.
-            quiet_pycolmap()  # mapping made it talk again
+            quiet_pycolmap()  # mapping switches its log on again
             _guess_focal(colmap, database, _WIDE_FOCAL)
             colmap.geometric_verification(database)
             models = colmap.incremental_mapping(database, folder, work, options, next_image_callback=next_image)

@@ -134,6 +134,6 @@ def efficiency_table(efficiency: Efficiency) -> Table:
     conditions = (
         f"{efficiency.trials} scenes of {efficiency.points} points ({efficiency.observations} observations), "
         f"{efficiency.threads} thread(s), warm",
-        "auto solves several times; its iterations are those of its last solve",
+        "auto adjusts several times; its iterations are those of its last adjustment",
     )
     return Table("medians; the paper's figures in brackets", headings, tuple(rows), conditions)

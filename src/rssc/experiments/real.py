@@ -1,7 +1,7 @@
 """The paper's study of real footage: COLMAP, the five methods, auto and a target on sequences with known truth.
 
-The five methods and auto share everything before their last solve: tracks, start and refined tracks. For all of them
-rows of an undistorted image are mapped to rows of the sensor, which the paper's own code does not do.
+The five methods and auto share everything before their last adjustment: tracks, start and refined tracks. For all of
+them rows of an undistorted image are mapped to rows of the sensor, which the paper's own code does not do.
 
 A row that cannot be filled states the reason. Rows are saved one at a time; an interrupted study can be
 resumed.

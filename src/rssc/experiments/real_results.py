@@ -44,7 +44,7 @@ class RealRow:
     reason: str
     """Why there is no estimate, or a remark on it."""
     seconds: float
-    """Wall time; of the five methods and auto only the last solve, because they share the rest."""
+    """Wall time; of the five methods and auto only the last adjustment, because they share the rest."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def _run_on_cluster(function: Callable[[Task], Result], tasks: Sequence[Task], s
         client = distributed.Client(scheduler)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"no Dask scheduler answers at {scheduler!r}; start one with `dask scheduler` and give its address."
+            f"no Dask scheduler can be reached at {scheduler!r}; start one with `dask scheduler` and give its address."
         ) from error
     with client:
         futures = client.map(function, tasks, pure=False)

@@ -5,9 +5,9 @@
 
 The paper shows medians, and so does the figure. These checks use root mean squares of paired trials instead: the
 median of 50 errors has a standard error of 17 %, too coarse for a limit of 10 %, and it ignores a method that fails one
-time in three; a failed solve has infinite errors here. The best of several methods is partly best by chance, so each
-comparison has the low end of its 90 % bootstrap interval over the trials; the excess is significant where that, too, is
-above the limit.
+time in three; a failed adjustment has infinite errors here. The best of several methods is partly best by chance, so
+each comparison has the low end of its 90 % bootstrap interval over the trials; the excess is significant where that,
+too, is above the limit.
 """
 
 from collections.abc import Sequence

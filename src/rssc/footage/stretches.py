@@ -1,8 +1,8 @@
 """Chooses the stretches of a long recording that constrain the camera best.
 
-A few short probes are decoded all over the recording. Each is rated by what the solve needs: the image moves (without
-motion the readout is unobservable), points move differently from one another (parallax), and frames are sharp enough to
-track. The stretches with the best mean ratings are chosen.
+A few short probes are decoded all over the recording. Each is rated by what the adjustment needs: the image moves
+(without motion the readout is unobservable), points move differently from one another (parallax), and frames are sharp
+enough to track. The stretches with the best mean ratings are chosen.
 """
 
 from collections.abc import Callable, Iterator

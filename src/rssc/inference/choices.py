@@ -27,13 +27,13 @@ class ChoiceConstants(Constants):
     """Choice of shutter, lens and knots."""
 
     knot_spacings: tuple[float, ...] = (1.0, 0.66, 0.5)
-    """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and biases the readout of hand-held clips at
-    20 to 30 frames per second, 0.66 does not; at 0.5 the readout of some clips drifts."""
+    """Spacings to choose from, coarse to fine, in frames. 1 is the paper's and too coarse for hand-held motion;
+    with 0.5 a spline may absorb noise (docs/uncertainty.md, The knot spacing). Chosen by hand."""
     max_sigma_ratio: float = 3.0
     """Splines whose readout sigma exceeds the smallest by more than this factor are ignored: they have knot intervals
     without observations. Chosen by hand."""
     disagreement: float = 3.0
-    """Standard deviations by which the readout of a finer spline must differ for it to be preferred."""
+    """Standard deviations by which the readout of a finer spline must differ for it to be preferred. Chosen by hand."""
     charge_share: float = 0.5
     """Share of its penalty that a finer spline must gain in likelihood to be preferred. Chosen by hand: with 1 evidence
     alone would decide, with 0 a spline that fits the noise could win."""
@@ -53,6 +53,8 @@ class ChoiceConstants(Constants):
     """Iterations with each knot spacing. Chosen by hand: a bound on time."""
     knot_tolerance: float = 1e-6
     """Relative decrease of the cost at which this adjustment stops; one of them is the result. Chosen by hand."""
+    method_iterations: int = 200
+    """Iterations of a method of the paper, which has the paper's stopping rules. Chosen by hand: a bound on time."""
 
 
 CHOICES = ChoiceConstants()

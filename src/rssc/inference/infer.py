@@ -27,9 +27,6 @@ from rssc.runtime.progress import Report, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
 
-_METHOD_ITERATIONS = 200
-"""Iterations of a method of the paper, which has the paper's stopping rules; a bound on time."""
-
 
 @dataclass(frozen=True)
 class Inference:
@@ -82,7 +79,7 @@ def infer(
     full = robust_adjust(_begin(scene, scene.tracks, common), spacings[0], common)
     report(0.6)
     if method != "auto":
-        best = adjust_with(full.scene, replace(common, method=method, max_iterations=_METHOD_ITERATIONS))
+        best = adjust_with(full.scene, replace(common, method=method, max_iterations=CHOICES.method_iterations))
         correlation = track_correlation(full)
         return Inference(best, _widened(best, correlation), lenses, (), correlation, shutters)
     knots = try_knots(full, spacings, common)

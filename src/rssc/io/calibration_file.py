@@ -125,7 +125,7 @@ def read_calibration(path: Path) -> Calibration:
 
 
 def _with_infinity(value: JsonValue) -> JsonValue:
-    """JSON has no infinity: a standard deviation without end was written as null."""
+    """JSON has no infinity: an infinite standard deviation was written as null."""
     if isinstance(value, dict):
         return {name: _with_infinity(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -138,5 +138,5 @@ def _saved_stretches(path: Path, saved: StretchesFile) -> tuple[Stretch, ...]:
     beside = path.with_name(Path(saved.file).name)
     if not beside.is_file():
         return ()
-    # Another calibration's, or changed since: as good as absent.
+    # Another calibration's, or changed since: treated as absent.
     return read_stretches(beside) if fingerprint(beside.read_bytes()) == saved.sha256 else ()

@@ -17,6 +17,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -38,6 +39,7 @@ _OPTIONS = {
 }
 _PREFIX = "rssc-kernels-"
 _HERE = Path(__file__).parent
+_KEPT_SECONDS = 30 * 86400.0
 
 
 @cache
@@ -74,9 +76,9 @@ def _places() -> Iterator[Path]:
 
 
 def _remove_others(parent: Path, name: str) -> None:
-    """Removes compiled code of other versions of the kernels."""
+    """Removes compiled code of other versions of the kernels that nobody has added to for long."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        if folder.name != name:
+        if folder.name != name and time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
 
 

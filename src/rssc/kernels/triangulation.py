@@ -6,7 +6,7 @@ The point minimises the weighted squared distances to its rays,
 
 solved in closed form and repeated with weights that turn distances into angles (one over the squared depth) and that
 bend off outliers (Cauchy). A point whose rays hardly differ has no depth: it is put far away along its mean ray, which
-is all that its observations say, and all that the camera's rotation needs.
+is all that its observations determine, and all that the camera's rotation needs.
 """
 
 import math

@@ -28,12 +28,12 @@ class Statistics:
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Time of each stage."""
     cost_by_iteration: tuple[float, ...] = ()
-    """Of the first stretch's last solve."""
+    """Of the first stretch's last adjustment."""
 
 
 @dataclass(frozen=True)
 class PartialEstimate:
-    """What some frames say by themselves: a window of the clip, or one of several stretches."""
+    """Estimate from some frames alone: a window of the clip, or one of several stretches."""
 
     source: str
     frames: tuple[int, int]

@@ -1,6 +1,6 @@
 """Similarity transforms between two worlds.
 
-A camera alone knows neither where the world's origin is nor how large the world is, so that reconstructions compare
+A camera alone determines neither origin nor scale of the world, so that reconstructions compare
 only up to a similarity (Umeyama, Least-squares estimation of transformation parameters between two point patterns,
 1991):
 

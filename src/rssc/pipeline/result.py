@@ -39,9 +39,9 @@ def make_result(
     adjustments = [one.inference.adjustment for one in combined.results]
     squares = [adjustment.rms**2 * len(adjustment.residuals) for adjustment in adjustments]
     of_stretches = (note for one in combined.results for note in one.notes)
-    told = list(dict.fromkeys([*notes, *combined.notes, *of_stretches]))
+    remarks = list(dict.fromkeys([*notes, *combined.notes, *of_stretches]))
     if options.undistorted_from is not None:
-        told.append(UNDISTORTED_NOTE)
+        remarks.append(UNDISTORTED_NOTE)
     return Calibration(
         camera=combined.camera,
         frame_interval_s=combined.frame_interval_s,
@@ -60,7 +60,7 @@ def make_result(
             cost_by_iteration=tuple(iteration.cost for iteration in adjustments[0].summary.iterations),
             seconds={name: round(value, 3) for name, value in seconds.items()},
         ),
-        notes=(*told, *verdict.notes),
+        notes=(*remarks, *verdict.notes),
         uncertainty=_error_budget(combined, verdict),
         stretches=combined.stretches,
     )

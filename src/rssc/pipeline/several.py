@@ -79,9 +79,9 @@ def choose(
     chosen: list[ChosenStretch] = []
     notes: tuple[str, ...] = ()
     for source in sources:
-        ranges, told = choose_stretches(source, fps=options.fps, frames=options.frames, report=report)
+        ranges, remarks = choose_stretches(source, fps=options.fps, frames=options.frames, report=report)
         chosen += [ChosenStretch(source, frames) for frames in ranges]
-        notes += told
+        notes += remarks
     return chosen, notes
 
 

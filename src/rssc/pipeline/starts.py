@@ -75,6 +75,17 @@ def find_starts(
         yield placed(moving)
 
 
+def on_sensor(tracks: Tracks, sensor: Lens | None) -> Tracks:
+    """The tracks without observations that no row of the sensor has read.
+
+    An undistorted image may reach beyond the field of the sensor's lens, where it shows nothing real.
+    """
+    if sensor is None:
+        return tracks
+    seen = sensor.project(sensor.without_distortion().unproject(tracks.pixels))
+    return tracks.select(np.isfinite(seen).all(axis=1))
+
+
 def _scene(start: Start, tracks: Tracks, footage: Footage, sensor: Lens | None) -> Scene:
     """A scene whose spline passes through the poses of the start, which belong to the middle row."""
     times, ratio = footage.frame_times, start.readout_ratio

@@ -18,7 +18,7 @@ from rssc.io.lens_files import read_sensor_lens
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.pipeline.options import CalibrateOptions
-from rssc.pipeline.starts import find_starts
+from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
@@ -83,7 +83,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
     """
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        tracks = track(footage.images, report=report).cut(STRETCH.track_frames)
+        tracks = on_sensor(track(footage.images, report=report).cut(STRETCH.track_frames), sensor)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
     for found in find_starts(tracks, footage, sensor, options, stage):
@@ -145,6 +145,7 @@ def _refined(images: NDArray[np.uint8], scene: Scene) -> Scene:
     found = refine(images, scene.tracks, pixels, warps, bends)
     slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
     tracks = refine(images, scene.tracks, *predict_observations(scene, references, slopes)).tracks
+    tracks = on_sensor(tracks, scene.camera.undistorted_from)
     keep = tracks.lengths >= 3
     if not keep.any():
         raise NotCalibratableError("no track could be found again after the first adjustment; film with less blur.")

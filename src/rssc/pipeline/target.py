@@ -27,6 +27,7 @@ from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
+from rssc.pipeline.starts import on_sensor
 from rssc.pipeline.verdict import judge_inference
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
@@ -95,7 +96,7 @@ def _calibrate_board(
                 f"no frame shows this {board.kind}; check its rows, columns and dictionary, and film it large, sharp "
                 f"and evenly lit."
             )
-        footage, tracks = _where_seen(footage, tracks)
+        footage, tracks = _where_seen(footage, on_sensor(tracks, sensor))
     with stage("placing the board"):
         start = start_from_target(tracks, board.points, footage.width, footage.height, lens)
         scene, motion_prior = _start_scene(footage, tracks, board, start, sensor)

@@ -1,6 +1,6 @@
 """BLAS on one thread while our own threads work.
 
-Our matrices are small: on a busy machine the threads of BLAS wait for each other forty times longer than they work.
+Our matrices are small: on a busy machine the threads of BLAS wait for each other much longer than they work.
 """
 
 import threading

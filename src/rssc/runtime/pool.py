@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
                     "OPENCV_FOR_THREADS_NUM")  # fmt: skip
-"""How libraries are told their number of threads; they read it when they are loaded."""
+"""Number of threads of other libraries, which they read when they are loaded."""
 _ORPHAN_SECONDS = 1.0
 """How often a process looks whether its parent is still there."""
 
@@ -75,7 +75,7 @@ def run_tasks(
             yield futures[future], future
         finished = True
     finally:
-        # Nobody waits for tasks whose outcome nobody will see.
+        # Tasks whose outcome is no longer needed are not waited for.
         pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
 
 
@@ -105,7 +105,7 @@ def _signal_name(number: int) -> str:
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process when its parent has gone, which may have been killed without a chance to say so."""
+    """Ends this process when its parent has gone, also where it was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -12,11 +12,11 @@ Report = Callable[[float], None]
 
 
 def silent(stage: str, share: float) -> None:
-    """Progress that nobody watches."""
+    """Ignores progress."""
 
 
 def unreported(share: float) -> None:
-    """A report that nobody reads."""
+    """Ignores a report."""
 
 
 @dataclass

@@ -49,7 +49,7 @@ def balanced_chunks(offsets: NDArray[np.int64], chunk_count: int) -> list[tuple[
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
     """Calls `task(chunk_index, begin, end)` for every chunk, in parallel, and re-raises its errors.
 
-    The calling thread works too. Whoever is free takes the next chunk, so nobody waits for a thread that wakes up late.
+    The calling thread works too. A free thread takes the next chunk, so that none waits for one that wakes up late.
     """
     pending = enumerate(chunks)
 

@@ -88,7 +88,7 @@ def image_centre(camera: Camera) -> tuple[float, float]:
 def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> NDArray[np.bool_]:
     """(n,) whether pixels lie in the image and are the lens's own image of the (n, 3) points.
 
-    A distortion polynomial folds back far outside the field of view; such a pixel does not unproject to its point.
+    Where a distortion folds the image over, a pixel does not unproject to its point.
     """
     u, v = pixels.T
     inside = (u >= -0.5) & (u < camera.width - 0.5) & (v >= -0.5) & (v < camera.height - 0.5)

@@ -138,7 +138,8 @@ def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
         )
         raise InputError(
             f"point {owners[bad[0]]} at {np.round(scene.points[owners[bad[0]]], 3).tolist()} lies behind a camera that "
-            f"sees it ({len(bad)} such observations); triangulate it again or drop it."
+            f"observes it, or beyond the field of its lens ({len(bad)} such observations); triangulate it again or "
+            f"drop it."
         )
 
 

@@ -26,7 +26,13 @@ class SolverConstants(Constants):
     wide_band: float = 4.0
     """Sparse blocks pay where the widest point is so many times wider than the 95th percentile. Chosen by hand."""
     linearisation_work: int = 70
-    """Linearising one residual takes as long as eliminating so many pairs of poses (measured on two cores)."""
+    """Linearising one residual counts as eliminating so many pairs of poses, to share out work. Chosen by hand."""
+    fewest_block_points: int = 32
+    """Points of a block that is evaluated together: enough to fill batches. Chosen by hand ..."""
+    most_block_points: int = 128
+    """... and few enough for what their residuals gather to stay in the cache."""
+    thread_residuals: int = 4000
+    """So many residuals are worth another thread; fewer are evaluated sooner than it wakes up. Chosen by hand."""
     held_translation: float = 1e9
     """Stiffness that holds translations of a camera that only turns, over a typical pose's information."""
     jitter: float = 1e-12
@@ -48,7 +54,7 @@ class SolverConstants(Constants):
     least_freedom: float = 2.0
     """Fewest degrees of freedom of the Student distribution fitted to residuals; fewer would have no variance."""
     most_freedom: float = 100.0
-    """Most degrees of freedom; more cannot be told from a Gaussian."""
+    """Most degrees of freedom; more cannot be distinguished from a Gaussian."""
     freedom_samples: int = 20_000
     """Residuals that the Student distribution is fitted to, evenly taken from all. Chosen by hand, for speed."""
 

@@ -20,7 +20,7 @@ def estimate_covariance(
         information = global_information(problem, reducer.linearise(state, 0.0))
     except SingularError:
         return Covariance(names, np.diag(np.full(len(names), np.inf)))
-    # The noise of the data scales what the data say, not what the priors say.
+    # The variance factor applies to the information of the data, not to that of the priors.
     prior = problem.prior_matrix[:, problem.free_globals]
     information = (information - prior.T @ prior) / factor + prior.T @ prior
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))

@@ -13,11 +13,8 @@ from rssc.kernels.bundle.order import Order, sort_residuals
 from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State
 from rssc.model.arrays import IntArray
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+from rssc.solver.constants import SOLVER
 
-_BLOCK_POINTS = (32, 128)
-"""Fewest and most points of a block: enough to fill batches, few enough for what they gather to stay in the cache."""
-_WORTH_A_THREAD = 4000
-"""Residuals; fewer are evaluated sooner than a thread wakes up."""
 _KEPT = 2
 
 
@@ -46,12 +43,13 @@ class Layouts:
         points: (p,) all points by the time at which they are first seen: neighbours share spline intervals.
         """
         self._spline, self._rectified, self._points = spline, rectified, points
-        fewest, most = _BLOCK_POINTS
-        size = int(np.clip(-(-len(points) // (2 * thread_count())), fewest, most))
+        size = int(
+            np.clip(-(-len(points) // (2 * thread_count())), SOLVER.fewest_block_points, SOLVER.most_block_points)
+        )
         self._blocks = np.append(np.arange(0, len(points), size), len(points))
         per_point = np.diff(spline.offsets) + np.diff(rectified.offsets)
         self._offsets = np.concatenate([[0], np.cumsum(per_point[points])])[self._blocks]
-        threads = min(thread_count(), 1 + int(self._offsets[-1]) // _WORTH_A_THREAD)
+        threads = min(thread_count(), 1 + int(self._offsets[-1]) // SOLVER.thread_residuals)
         self._chunks = balanced_chunks(self._offsets, threads)
         self._kept: list[Layout] = []
 

@@ -179,7 +179,7 @@ def _point_steps(
 def _safe_cost(
     problem: Problem, trial: State, previous: FloatArray, loss: Loss, motion_prior: MotionPrior | None
 ) -> float:
-    """Cost of a trial; infinite where it is none."""
+    """Cost of a trial; infinite where it is not defined."""
     if not (trial.parameters[0] > 0 and trial.parameters[1] > 0):
         return math.inf
     cost = total_cost(problem, trial, previous, loss, motion_prior)

@@ -2,7 +2,7 @@
 
 For every focal length of a grid, as a perspective lens and as a fisheye, both without distortion, the board is placed
 in some frames (planar PnP on rays); the lens with the least reprojection error is taken. It need not be accurate:
-distortion, aspect ratio and principal point are estimated by the solve.
+distortion, aspect ratio and principal point are estimated by the adjustment.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def start_from_target(tracks: Tracks, points: FloatArray, width: int, height: in
         points: The corners on the board.
         width: Of the image.
         height: Of the image.
-        lens: The lens model that the solve will estimate, or "auto".
+        lens: The lens model that the adjustment will estimate, or "auto".
 
     Raises:
         NotCalibratableError: Too few frames show the board, or it does not fit the corners.

@@ -1,7 +1,7 @@
 """The boundary to COLMAP: cameras and models in our conventions.
 
-The one module that imports pycolmap, and only when it is used, because the import is heavy. `epipolar` and
-`colmap_mapping` use it through `quiet_pycolmap`.
+pycolmap is imported here, and only when it is used, because the import is heavy: `epipolar`, `colmap_mapping` and the
+experiments get it from `quiet_pycolmap`. Only the exporter of COLMAP models imports it, too.
 
 COLMAP puts the centre of the top-left pixel at (0.5, 0.5), we put it at (0, 0). Whatever goes into COLMAP here gets
 `HALF_PIXEL` added, and whatever comes out gets it taken off; `rssc.outputs.exporters.colmap` does the same for files.

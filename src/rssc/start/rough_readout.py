@@ -32,7 +32,7 @@ class RoughReadoutConstants(Constants):
     """A readout is accepted if it lowers the epipolar cost below this share of the cost without one."""
     columns_gain: float = 0.8
     """Hardly any sensor is read sideways, and a lens that is not known yet can look like it: columns are accepted if
-    they lower the cost below this share of that of rows. The solve tries both again."""
+    they lower the cost below this share of that of rows. Inference tries both again."""
     min_interval: float = 0.2
     """Frame intervals between two observations below which they give no speed."""
     jump: float = 6.0

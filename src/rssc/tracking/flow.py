@@ -75,7 +75,7 @@ def predict_by_flow(first: Image, second: Image, pixels: FloatArray, scale: int,
 def moves_like_neighbours(before: FloatArray, now: FloatArray, neighbours: int, supporters: int) -> NDArray[np.bool_]:
     """(n,) which tracks move from frame to frame like some of their neighbours.
 
-    The warp of a patch says how its surroundings move: a neighbour at the offset d should be at G d, with G the
+    The warp of a patch predicts how its surroundings move: a neighbour at the offset d should be at G d, with G the
     warp between the two frames. Warps of weak patches are uncertain, so plain translation counts as well.
     Surfaces at other depths move differently, so a few neighbours that agree suffice.
 

@@ -23,13 +23,14 @@ class QualityConstants(Constants):
     """
 
     sigma_per_noise: float = 1.6
-    """Standard deviation of an observation per noise; measured on rendered clips."""
+    """Standard deviation of an observation per noise. Chosen by hand on rendered clips; `python -m benchmarks tracks`
+    prints the errors over their standard deviations."""
     shear_per_noise: float = 4.0
-    """Shear that noise alone causes; measured on rendered clips."""
+    """Shear that noise alone causes. Chosen by hand on rendered clips."""
     sigma_per_shear: float = 0.6
-    """Standard deviation of an observation per shear beyond that of noise; measured on rendered clips."""
+    """Standard deviation of an observation per shear beyond that of noise. Chosen by hand, as `sigma_per_noise`."""
     max_shear_per_noise: float = 6.5
-    """A track ends where its shear exceeds this; measured on rendered clips, above nearly all that noise causes."""
+    """A track ends where its shear exceeds this: above nearly all that noise causes. Chosen by hand."""
     max_shear_per_usual: float = 2.0
     """Shear up to this factor times the frame's median is accepted: foliage and gravel shear everywhere, and are better
     than nothing. Chosen by hand."""

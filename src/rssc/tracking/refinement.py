@@ -1,4 +1,4 @@
-"""A second registration of tracks, started from where a first solve predicts every point.
+"""A second registration of tracks, started from where a first adjustment predicts every point.
 
 The first registration starts from image flow and knows nothing about geometry. Once cameras and points are known,
 both the position of a point in every frame and the warp of its patch can be predicted. Every observation is then
@@ -34,8 +34,8 @@ class RefinementConstants(Constants):
     warp_error: float = 0.1
     """Standard deviation of predicted warps: those of a plane through the point, whose slope is uncertain."""
     shear_ease: float = 1.7
-    """Factor on `TrackingOptions.max_shear`: the first solve has rejected tracks that slipped, so parts of a patch may
-    differ more than during tracking."""
+    """Factor on `TrackingOptions.max_shear`: the first adjustment has rejected tracks that slipped, so parts of a patch
+    may differ more than during tracking."""
 
 
 REFINEMENT = RefinementConstants()

@@ -136,7 +136,7 @@ class _Tracker:
                 f"no corner could be tracked over {self._options.min_length} frames; the footage is blurred, dark or "
                 "without texture. Record a textured scene in good light."
             )
-        # A reference observation has no error by definition; the solve needs its share of the track's noise.
+        # A reference observation has no error by definition; the adjustment needs its share of the track's noise.
         first = np.isnan(sigmas)
         total = np.bincount(numbers[~first], weights=sigmas[~first], minlength=self._count)
         count = np.bincount(numbers[~first], minlength=self._count)

@@ -32,6 +32,7 @@ _MIN_DEPTH = 1e-9
 _NEWTON_STEPS = 30
 _SCAN = 512  # steps in which the field is searched for a fold
 _WIDEST_PERSPECTIVE = math.radians(89.9)
+_WIDEST_FISHEYE = math.pi - 1e-9  # straight behind the camera (x, y) has no direction
 
 
 @inlined
@@ -83,11 +84,11 @@ def _radial(model, p, r2):
 
 @kernel
 def field_limit(model: int, p: Floats) -> float:
-    """The radius on the plane up to which the lens is invertible; infinite or pi where it is everywhere."""
+    """The radius on the plane up to which the lens is invertible, at most the widest that its family may see."""
     wide = model >= _FIRST_FISHEYE
     before = 0.0
     for i in range(1, _SCAN + 1):
-        angle = i / _SCAN * (math.pi if wide else _WIDEST_PERSPECTIVE)
+        angle = i / _SCAN * (_WIDEST_FISHEYE if wide else _WIDEST_PERSPECTIVE)
         r = angle if wide else math.tan(angle)
         _, slope = _radial(model, p, r * r)
         if slope <= 0.0:
@@ -100,7 +101,7 @@ def field_limit(model: int, p: Floats) -> float:
                     before = middle
             return before
         before = r
-    return math.pi if wide else math.inf
+    return before
 
 
 @part
@@ -112,13 +113,15 @@ def project(model, p, limit, px, py, pz):
         if theta > limit:
             return math.nan, math.nan
         scale = theta / radius if radius > 1e-12 * abs(pz) else 1.0 / pz
+        x, y = scale * px, scale * py
     else:
         if pz <= _MIN_DEPTH:
             return math.nan, math.nan
         scale = 1.0 / pz
-        if (px * px + py * py) * scale * scale > limit * limit:
+        x, y = scale * px, scale * py
+        if x * x + y * y > limit * limit:
             return math.nan, math.nan
-    m_x, m_y, xx, xy, yx, yy = _distort(model, p, scale * px, scale * py)
+    m_x, m_y, xx, xy, yx, yy = _distort(model, p, x, y)
     if xx * yy <= xy * yx:
         return math.nan, math.nan
     return p[0] * m_x + p[2], p[1] * m_y + p[3]
@@ -172,38 +175,20 @@ def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
 
 @part
 def _undistorted_radius(model, p, limit, rho):
-    """The radius whose distorted radius is about rho, by Newton's method kept inside [0, limit].
+    """The radius whose distorted radius is rho, by bisection: near a pole Newton's method hardly moves.
 
-    The profile grows up to the limit, so there is at most one. The last digits, parts without symmetry, and what lies
-    beyond the limit are left to the caller.
+    The profile grows up to the limit, so there is at most one. Parts without symmetry, and what lies beyond the limit,
+    are left to the caller.
     """
     low, high = 0.0, limit
-    if math.isinf(high):
-        high = max(1.0, rho)
-        for _ in range(60):
-            factor, _ = _radial(model, p, high * high)
-            if factor * high >= rho:
-                break
-            high *= 2.0
-    factor, _ = _radial(model, p, high * high)
-    if not factor * high >= rho:
-        return high
-    r = min(rho, high)
-    for _ in range(100):
-        factor, slope = _radial(model, p, r * r)
-        error = factor * r - rho
-        if error > 0.0:
-            high = r
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        factor, _ = _radial(model, p, middle * middle)
+        if factor * middle > rho:
+            high = middle
         else:
-            low = r
-        step = r - error / slope if slope > 0.0 else -1.0
-        if not low <= step <= high:
-            step = 0.5 * (low + high)
-        done = abs(step - r) <= 1e-10 * (1.0 + r)
-        r = step
-        if done:
-            break
-    return r
+            low = middle
+    return 0.5 * (low + high)
 
 
 @inlined

@@ -208,7 +208,7 @@ def convergence(costs: Sequence[float]) -> Figure:
     plot.update_yaxes(title_text="cost above the last [%]", type="log", exponentformat="power", dtick=1)
     return Figure(
         "convergence", "Convergence", plot,
-        "Cost of the last solve above its final value, by iteration. Good: a steep fall to a minimum. Bad: a "
+        "Cost of the last adjustment above its final value, by iteration. Good: a steep fall to a minimum. Bad: a "
         "long flat line; some combination of parameters is then poorly determined.",
         f"The cost fell over {len(values)} iterations, by {excess[0] if len(excess) else 0:.2g} % in total.",
     )  # fmt: skip
