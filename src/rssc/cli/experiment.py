@@ -11,9 +11,10 @@ from rich.console import Console
 from tyro.conf import Positional, arg, subcommand
 
 from rssc.cli.options import Output
+from rssc.solver.methods import METHODS, MethodName
 
-Methods = tuple[Literal["te", "ceq", "ceh", "dpq", "dph", "auto"], ...]
-RealMethods = tuple[Literal["colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target"], ...]
+Methods = tuple[MethodName | Literal["auto"], ...]
+RealMethods = tuple[Literal["colmap"] | MethodName | Literal["auto", "target"], ...]
 
 
 def print_json(console: Console, document: Mapping[str, object]) -> None:
@@ -42,7 +43,7 @@ class Synthetic:
     """Local processes, with one thread each."""
     scheduler: str | None = None
     """Address of a Dask scheduler that runs the scenes instead, for instance tcp://10.0.0.1:8786."""
-    methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
+    methods: Methods = (*METHODS, "auto")
 
     def run(self, console: Console) -> int:
         from rssc.experiments.figure import draw_figure
@@ -82,7 +83,7 @@ class Efficiency:
     seed: int = 0
     points: int = 60
     """Points in each scene."""
-    methods: Methods = ("te", "ceq", "ceh", "dpq", "dph", "auto")
+    methods: Methods = (*METHODS, "auto")
 
     def run(self, console: Console) -> int:
         from rssc.experiments.efficiency import efficiency_table, measure_efficiency
@@ -116,7 +117,7 @@ class Real:
     """Folder for real.csv and real.md."""
     sources: Positional[tuple[str, ...]] = ("shared",)
     """Folders of TUM-RSVI, or folders with a truth.json beside a video or images; "shared" for the two shared clips."""
-    methods: RealMethods = ("colmap", "te", "ceq", "ceh", "dpq", "dph", "auto", "target")
+    methods: RealMethods = ("colmap", *METHODS, "auto", "target")
 
     def run(self, console: Console) -> int:
         from rssc.datasets import find_sequences

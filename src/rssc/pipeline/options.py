@@ -6,7 +6,7 @@ from typing import Literal
 
 from rssc.errors import InputError
 from rssc.model.lens import LENS_MODELS, LensName
-from rssc.solver.methods import METHODS
+from rssc.solver.methods import METHODS, MethodName
 
 FrameRange = tuple[int | None, int | None]
 """First frame and one past the last, as in a slice."""
@@ -45,7 +45,7 @@ class TargetOptions(SourceOptions):
 class CalibrateOptions(TargetOptions):
     """How to calibrate from a video of any scene."""
 
-    method: Literal["auto", "te", "ceq", "ceh", "dpq", "dph"] = "auto"
+    method: Literal["auto"] | MethodName = "auto"
     """auto is our best estimator; the others are the methods of the paper as it has them (one knot a frame)."""
     init: Path | None = None
     """Folder of a COLMAP model to start from."""
