@@ -139,8 +139,8 @@ class Calibration:
                 "the footage could not be calibrated, so there is no trajectory; calibration.json says why."
             )
         raise InputError(
-            "the calibration has no trajectory: the stretches.npz that belongs to it is not beside calibration.json. "
-            "Put it back, or calibrate again."
+            "the calibration has no trajectory: the stretches.npz that belongs to it is not beside calibration.json "
+            "(results of version 0.1 do not say which file belongs to them). Put it back, or calibrate again."
         )
 
     @property
