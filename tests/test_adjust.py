@@ -17,7 +17,6 @@ from rssc.model.similarity import fit_similarity
 from rssc.simulation.clip import typical_lens
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver import METHODS, AdjustOptions, Prior
-from rssc.solver.bundle import compute_residuals
 from rssc.solver.problem import build_problem, link_neighbours, with_parameters, with_spline
 
 
@@ -99,7 +98,7 @@ def test_same_optimum_as_scipy():
 
     def residual(x):
         state = state_of(x)
-        data = compute_residuals(problem, state)[0] * problem.spline.weights[:, None]
+        data = problem.residuals(state)[0] * problem.spline.weights[:, None]
         return np.concatenate([data.reshape(-1), problem.prior_matrix @ state.parameters - problem.prior_values])
 
     size = problem.free_globals.sum() + pose_count + 3 * len(start.points)

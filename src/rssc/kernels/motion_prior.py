@@ -1,55 +1,93 @@
-"""A prior on smooth motion: consecutive increments of the spline differ little.
+"""A prior on smooth motion: what the camera feels changes little from knot to knot.
 
-Residual of knot k: q (W_(k+1) - W_k), q the inverse standard deviations. W_k moves by M_k (xi_k - xi_(k-1)), so the
-residual depends on the three controls k-1, k, k+1:
+V_k = log(T_k T_(k-1)^-1) is the motion from control k - 1 to control k in the camera's own frame, so that neither the
+place nor the turn of the world matters. The residual is q times a difference of consecutive motions, q the inverse
+standard deviations:
 
-    d/dxi_(k-1) = q M_k      d/dxi_k = -q (M_(k+1) + M_k)      d/dxi_(k+1) = q M_(k+1)
+    order 2, acceleration    V_(k+1) - V_k                   of the controls k-1 .. k+1
+    order 3, jerk            V_(k+1) - 2 V_k + V_(k-1)       of the controls k-2 .. k+1
+
+With left perturbations, dV_k = Jl^-1(V_k) xi_k - Jl^-1(-V_k) xi_(k-1).
 """
 
 import numpy as np
 
 from rssc.kernels.arrays import Floats
-from rssc.kernels.jit import kernel
+from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.lie import compose, inverse, se3_left_jacobian_inverse, se3_log
+
+
+@inlined
+def _coefficient(order, j):
+    """Of V_(k+j) in residual k, j = 0 .. order - 1."""
+    if order == 2:
+        return -1.0 if j == 0 else 1.0
+    return -2.0 if j == 1 else 1.0
 
 
 @kernel
-def motion_prior_cost(increments: Floats, inverse_sigmas: Floats) -> float:
+def camera_steps(controls: Floats) -> Floats:
+    """(n - 1, 6) motions V from each control to the next, in the camera's frame."""
+    count = len(controls) - 1
+    steps = np.empty((count, 6))
+    for k in range(count):
+        step = se3_log(compose(controls[k + 1], inverse(controls[k])))
+        for i in range(6):
+            steps[k, i] = step[i]
+    return steps
+
+
+@kernel
+def motion_residuals(controls: Floats, order: int) -> Floats:
+    """(n - order, 6) differences of consecutive motions [rotation, translation]."""
+    steps = camera_steps(controls)
+    out = np.zeros((max(len(controls) - order, 0), 6))
+    for k in range(len(out)):
+        for j in range(order):
+            for i in range(6):
+                out[k, i] += _coefficient(order, j) * steps[k + j, i]
+    return out
+
+
+@kernel
+def motion_prior_cost(controls: Floats, order: int, inverse_sigmas: Floats) -> float:
+    residuals = motion_residuals(controls, order)
     cost = 0.0
-    for k in range(1, len(increments) - 1):
-        for a in range(6):
-            cost += (inverse_sigmas[a] * (increments[k + 1, a] - increments[k, a])) ** 2
+    for k in range(len(residuals)):
+        for i in range(6):
+            cost += (inverse_sigmas[i] * residuals[k, i]) ** 2
     return cost
 
 
 @kernel
-def motion_prior_blocks(increments: Floats, transports: Floats, inverse_sigmas: Floats) -> tuple[Floats, Floats]:
-    """Per knot the (18, 18) normal matrix and the (18,) gradient over the controls k-1, k, k+1."""
-    count = len(increments) - 2
-    normals = np.empty((count, 18, 18))
-    gradients = np.empty((count, 18))
-    jacobian = np.empty((6, 18))
-    residual = np.empty(6)
-    for n in range(count):
-        k = n + 1
+def motion_prior_blocks(controls: Floats, order: int, inverse_sigmas: Floats) -> tuple[Floats, Floats]:
+    """Per residual the normal matrix (c, c) and the gradient (c,) over its order + 1 controls, c = 6 (order + 1)."""
+    residuals, steps = motion_residuals(controls, order), camera_steps(controls)
+    count, size = len(residuals), 6 * (order + 1)
+    after, before = np.empty((len(steps), 6, 6)), np.empty((len(steps), 6, 6))
+    for k in range(len(steps)):
+        a, b = se3_left_jacobian_inverse(steps[k]), se3_left_jacobian_inverse(-steps[k])
         for i in range(6):
-            scale = inverse_sigmas[i]
-            residual[i] = scale * (increments[k + 1, i] - increments[k, i])
             for j in range(6):
-                # The transport is [[J, 0], [Q, J]], stored as its first three columns.
-                before, after = 0.0, 0.0
-                if j < 3:
-                    before, after = transports[k, i, j], transports[k + 1, i, j]
-                elif i >= 3:
-                    before, after = transports[k, i - 3, j - 3], transports[k + 1, i - 3, j - 3]
-                jacobian[i, j] = scale * before
-                jacobian[i, 6 + j] = -scale * (before + after)
-                jacobian[i, 12 + j] = scale * after
-        for a in range(18):
-            gradients[n, a] = 0.0
+                after[k, i, j], before[k, i, j] = a[i, j], b[i, j]
+    normals, gradients = np.empty((count, size, size)), np.empty((count, size))
+    jacobian = np.empty((6, size))
+    for k in range(count):
+        jacobian[:] = 0.0
+        for j in range(order):
             for i in range(6):
-                gradients[n, a] += jacobian[i, a] * residual[i]
-            for b in range(18):
-                normals[n, a, b] = 0.0
+                scale = _coefficient(order, j) * inverse_sigmas[i]
+                for c in range(6):
+                    jacobian[i, 6 * j + c] -= scale * before[k + j, i, c]
+                    jacobian[i, 6 * j + 6 + c] += scale * after[k + j, i, c]
+        for a in range(size):
+            total = 0.0
+            for i in range(6):
+                total += jacobian[i, a] * inverse_sigmas[i] * residuals[k, i]
+            gradients[k, a] = total
+            for b in range(size):
+                total = 0.0
                 for i in range(6):
-                    normals[n, a, b] += jacobian[i, a] * jacobian[i, b]
+                    total += jacobian[i, a] * jacobian[i, b]
+                normals[k, a, b] = total
     return normals, gradients

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.kernels.bundle.cost import residuals_of
 from rssc.kernels.bundle.residuals import State
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.model.trajectory import Trajectory
 from rssc.runtime.blas import with_serial_blas
-from rssc.runtime.threads import run_chunks
 from rssc.solver.constants import SOLVER
 from rssc.solver.covariance import estimate_covariance
 from rssc.solver.levenberg_marquardt import Callback, Summary, optimise
@@ -61,13 +59,13 @@ def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None
     """`adjust` with its options as one value."""
     problem = build_problem(scene, settings)
     state = problem.start
-    lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
+    lengths = _whitened_lengths(problem, *problem.residuals(state))
     _check_start(scene, problem, lengths)
     loss = Loss(LOSSES[settings.loss], settings.loss_scale or loss_scale(settings.loss, lengths))
     state, summary = optimise(problem, state, settings, loss, callback)
     if settings.loss != "none" and settings.loss_scale is None:
         state, summary, loss = _settle_scale(problem, state, summary, settings, loss, callback)
-    spline, rectified = compute_residuals(problem, state)
+    spline, rectified = problem.residuals(state)
     lengths = _whitened_lengths(problem, spline, rectified)
     if settings.covariance:
         factor = variance_factor(settings.loss, loss.scale, lengths, problem.residual_count - problem.estimated_count)
@@ -90,7 +88,7 @@ def _settle_scale(
 ) -> tuple[State, Summary, Loss]:
     """Repeats the optimisation with the loss's scale from the residuals it left, until the two agree."""
     for _ in range(SOLVER.scale_rounds):
-        lengths = _whitened_lengths(problem, *compute_residuals(problem, state))
+        lengths = _whitened_lengths(problem, *problem.residuals(state))
         wanted = loss_scale(settings.loss, lengths)
         if abs(wanted - loss.scale) < SOLVER.settled_scale * loss.scale:
             break
@@ -104,18 +102,6 @@ def _settle_scale(
             seconds=summary.seconds + again.seconds,
         )
     return state, summary, loss
-
-
-def compute_residuals(problem: Problem, state: State) -> tuple[FloatArray, FloatArray]:
-    """(m, 2) spline residuals and (k, 2) rectified residuals in pixels."""
-    spline, rectified = np.empty((len(problem.spline.weights), 2)), np.empty((len(problem.rectified.weights), 2))
-    layout = problem.layouts.of(state)
-
-    def task(_: int, begin: int, end: int) -> None:
-        residuals_of(state, problem.spline, problem.rectified, layout.order, begin, end, spline, rectified)
-
-    run_chunks(task, layout.chunks)
-    return spline, rectified
 
 
 def _whitened_lengths(problem: Problem, spline: FloatArray, rectified: FloatArray) -> FloatArray:

@@ -19,6 +19,17 @@ class SolverConstants(Constants):
     """How often the scale of a robust loss may be estimated again from the residuals it left. Chosen by hand."""
     settled_scale: float = 0.03
     """The scale of a robust loss has settled when it changes by less than this share. Chosen by hand."""
+    row_rounds: int = 2
+    """How often a predicted row is followed to the pose at its own time: errors of a pixel fall below 0.01 for images
+    that move at a tenth of the readout's speed."""
+    max_row_shift: float = 3.0
+    """Pixels that a row may be predicted away from where it was measured; beyond it the observation is an outlier, or
+    the prediction. Chosen by hand."""
+    trace_probes: int = 16
+    """Random probes of a trace; with a thousand unknowns its error is then about one percent."""
+    least_determined: float = 0.02
+    """Share of the prior's differences that count as determined by the data at least, so that the strength stays
+    finite. Chosen by hand."""
     dense_rows: int = 2400
     """Up to so many rows a band that is nearly full is solved as a dense matrix. Chosen by hand, for memory."""
     band_limit_bytes: float = 3e8

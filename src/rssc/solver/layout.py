@@ -53,6 +53,10 @@ class Layouts:
         self._chunks = balanced_chunks(self._offsets, threads)
         self._kept: list[Layout] = []
 
+    def retimed(self, spline: SplineTable) -> "Layouts":
+        """Layouts of the same residuals at other times."""
+        return Layouts(spline, self._rectified, self._points)
+
     def of(self, state: State) -> Layout:
         """The layout for the readout ratio of a state."""
         readout_ratio = float(state.parameters[-1]) if state.spacing > 0 else 0.0

@@ -23,7 +23,7 @@ from rssc.model.arrays import FloatArray
 from rssc.runtime.threads import run_chunks
 from rssc.solver.constants import SOLVER
 from rssc.solver.linear_solve import SingularError, solve_reduced
-from rssc.solver.options import AdjustOptions, Loss, MotionPrior, inverse_sigmas
+from rssc.solver.options import AdjustOptions, Loss, MotionPrior
 from rssc.solver.problem import Problem, with_parameters, with_spline
 from rssc.solver.schur import Linearisation, Reducer
 
@@ -79,7 +79,7 @@ def total_cost(
     residual = problem.prior_matrix @ state.parameters - problem.prior_values
     cost = float(costs.sum() + residual @ residual)
     if motion_prior is not None:
-        cost += motion_prior_cost(state.increments, inverse_sigmas(motion_prior))
+        cost += motion_prior_cost(state.poses, motion_prior.order, motion_prior.inverse_sigmas)
     return cost
 
 

@@ -14,8 +14,20 @@ from rssc.solver.methods import METHODS
 LOSSES = {"none": robust.NONE, "huber": robust.HUBER, "cauchy": robust.CAUCHY}
 
 
-MotionPrior = tuple[float, float]
-"""Standard deviations of the change of velocity from knot to knot, in rotation and translation."""
+class MotionPrior(NamedTuple):
+    """How smooth the motion is: standard deviations from knot to knot, in the camera's own frame."""
+
+    rotation: float
+    """In rad."""
+    translation: float
+    """In units of the scene."""
+    order: int = 2
+    """What they are of: 2, the change of the velocity; 3, the change of that change."""
+
+    @property
+    def inverse_sigmas(self) -> FloatArray:
+        """(6,) inverse standard deviations [rotation, translation]."""
+        return 1.0 / np.repeat((self.rotation, self.translation), 3).astype(np.float64)
 
 
 class Loss(NamedTuple):
@@ -23,11 +35,6 @@ class Loss(NamedTuple):
 
     kind: int
     scale: float
-
-
-def inverse_sigmas(motion_prior: MotionPrior) -> FloatArray:
-    """(6,) inverse standard deviations of the change of velocity [rotation, translation]."""
-    return 1.0 / np.repeat(np.array(motion_prior, dtype=float), 3)
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,11 @@ class AdjustOptions:
     priors: tuple[Prior, ...] = ()
     """Gaussian priors on lens parameters and readout ratio."""
     motion_prior: MotionPrior | None = None
-    """Standard deviations of the change of velocity between consecutive knot intervals, in rotation [rad] and
-    translation [scene units]; for splines finer than the data alone can bear."""
+    """For splines finer than the data alone can bear; also given as (rotation, translation)."""
+    rows: Literal["measured", "predicted"] = "measured"
+    """Which row an observation was read at: where the point was measured, as in the paper, or where the scene that the
+    adjustment starts from projects it. Measured rows share the error of the observation that they time, and a camera
+    that sweeps along with them hides it; a scene must be close for its predictions to be better."""
     max_iterations: int = 100
     step_tolerance: float = 1e-8
     """Stop when the step is below this fraction of the parameters."""
@@ -94,8 +104,12 @@ class AdjustOptions:
             raise InputError(f"reference is {self.reference!r}; expected 'first_row', 'middle_row' or a number.")
         if self.loss_scale is not None and not self.loss_scale > 0:
             raise InputError(f"loss scale is {self.loss_scale}; expected a positive number of standard deviations.")
-        if self.motion_prior is not None and METHODS[self.method].free_poses:
-            raise InputError(f"{self.method} has no spline, so a motion prior means nothing; leave it out.")
+        if self.motion_prior is not None:
+            if METHODS[self.method].free_poses:
+                raise InputError(f"{self.method} has no spline, so a motion prior means nothing; leave it out.")
+            object.__setattr__(self, "motion_prior", MotionPrior(*self.motion_prior))
+            if not min(self.motion_prior) > 0 or self.motion_prior.order not in (2, 3):
+                raise InputError(f"motion prior is {self.motion_prior}; expected positive deviations of order 2 or 3.")
         if self.importance <= 0:
             raise InputError(f"importance is {self.importance}; expected a positive weight.")
 

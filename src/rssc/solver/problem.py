@@ -19,6 +19,7 @@ from rssc.solver.constants import SOLVER
 from rssc.solver.layout import Layouts
 from rssc.solver.methods import METHODS, Method
 from rssc.solver.options import AdjustOptions
+from rssc.solver.residuals import compute_residuals, predict_rows
 from rssc.solver.spline_fit import fit_trajectory
 
 
@@ -40,6 +41,10 @@ class Problem:
     """(k, g) whitened rows, with `prior_values` (k,) on the right."""
     prior_values: FloatArray
     layouts: Layouts
+
+    def residuals(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """(m, 2) spline residuals and (k, 2) rectified residuals in pixels."""
+        return compute_residuals(state, self.spline, self.rectified, self.layouts)
 
     @cached_property
     def residuals_per_point(self) -> IntArray:
@@ -117,12 +122,17 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
             if name not in names:
                 raise InputError(f"prior on {name!r}; a {lens.model} lens has {', '.join(names)}.")
             row[names.index(name)] = coefficient / prior.sigma
+    state = with_spline(empty, poses)
     spline, rectified = _spline_table(scene, method), _rectified_table(scene, method, options)
+    layouts = Layouts(spline, rectified, _order_points(scene.tracks))
+    if options.rows == "predicted":
+        spline = predict_rows(state, spline, rectified, layouts, scene.camera)
+        layouts = layouts.retimed(spline)
     return Problem(
-        start=with_spline(empty, poses),
+        start=state,
         spline=spline,
         rectified=rectified,
-        layouts=Layouts(spline, rectified, _order_points(scene.tracks)),
+        layouts=layouts,
         parameter_names=names,
         free_globals=np.array([name not in options.fixed for name in names]),
         free_poses="poses" not in options.fixed,

@@ -26,7 +26,7 @@ from rssc.model.poses import camera_centres
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.constants import SOLVER
 from rssc.solver.layout import Layout
-from rssc.solver.options import Loss, MotionPrior, inverse_sigmas
+from rssc.solver.options import Loss, MotionPrior
 from rssc.solver.problem import Problem
 
 
@@ -184,12 +184,11 @@ class Reducer:
         reduced.gradient_global[:] += gradient
         reduced.totals[0] += residual @ residual
         if self.motion_prior is not None:
-            normals, gradients = motion_prior_blocks(
-                state.increments, state.transports, inverse_sigmas(self.motion_prior)
-            )
+            order = self.motion_prior.order
+            normals, gradients = motion_prior_blocks(state.poses, order, self.motion_prior.inverse_sigmas)
             first = np.arange(len(normals))
-            system.add_blocks(reduced, first, normals, 3)
-            index = 6 * first[:, None] + np.arange(18)
+            system.add_blocks(reduced, first, normals, order + 1)
+            index = 6 * first[:, None] + np.arange(6 * (order + 1))
             for target in (reduced.rhs_pose, reduced.gradient_pose):
                 np.add.at(target, index, gradients)
             np.add.at(reduced.diagonal_pose, index, np.einsum("nii->ni", normals))

@@ -51,11 +51,11 @@ def fit_trajectory(times: FloatArray, poses: FloatArray, start: float, end: floa
     residuals, jacobians = np.empty((len(times), 6)), np.empty((len(times), 6, 24))
     first = np.empty(len(times), dtype=np.int64)
     for _ in range(SOLVER.fit_iterations):
-        w, transports = linearise_fit(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
+        linearise_fit(controls, start, knot_spacing, times, poses, residuals, jacobians, first)
         band, gradient = np.zeros((_BAND, 6 * count)), np.zeros(6 * count)
         transposed = jacobians.transpose(0, 2, 1)
         add_to_band(first, transposed @ jacobians, (transposed @ residuals[:, :, None])[:, :, 0].copy(), band, gradient)
-        smooth, bend = motion_prior_blocks(w, transports, np.full(6, SOLVER.fit_smoothness))
+        smooth, bend = motion_prior_blocks(controls, 2, np.full(6, SOLVER.fit_smoothness))
         add_to_band(np.arange(len(smooth)), smooth, bend, band, gradient)
         step = -solveh_banded(band, gradient, lower=True).reshape(-1, 6)
         controls = lie.retract(controls, step)

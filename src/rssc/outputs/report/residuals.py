@@ -16,7 +16,6 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
 from rssc.outputs.report.constants import REPORT
-from rssc.solver.bundle import compute_residuals
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import build_problem
 
@@ -89,7 +88,7 @@ def _scene_residuals(number: int, scene: Scene) -> Residuals:
     tracks, trajectory = scene.tracks, scene.trajectory
     assert trajectory is not None
     problem = build_problem(scene, AdjustOptions(method="te", knot_spacing=trajectory.knot_spacing))
-    errors, _ = compute_residuals(problem, problem.start)
+    errors, _ = problem.residuals(problem.start)
     motions = _image_motions(scene)
     seen = np.isfinite(np.hstack([errors, motions])).all(axis=1)
     return Residuals(
