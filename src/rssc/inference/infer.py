@@ -6,8 +6,11 @@ The steps:
     shutter    readout by rows, by columns or global, on the same tracks
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
-    knots      knot spacings from coarse to fine: the best evidence among those with a small sigma of the readout
+    motion     a dense spline, as smooth as the data say (see `motion`); outliers once more
+    lens       once more, with that motion
     assess     one calibrated standard deviation per parameter
+
+The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
 """
 
 from collections.abc import Sequence
@@ -15,9 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rssc.inference.choices import CHOICES, try_knots, try_lenses, try_shutters
+from rssc.inference.choices import CHOICES, try_lenses, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
-from rssc.inference.robust import restart, robust_adjust, spread_tracks
+from rssc.inference.motion import loose_prior, settle_motion
+from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
+from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
@@ -35,7 +40,6 @@ class Inference:
     adjustment: Adjustment
     uncertainty: Uncertainty
     lenses: tuple[Candidate, ...]
-    knots: tuple[Candidate, ...]
     correlation: float
     """Correlation of a track's residuals from frame to frame."""
     shutters: tuple[Candidate, ...] = ()
@@ -51,8 +55,8 @@ def infer(
     *,
     lens: str = "auto",
     method: str = "auto",
-    knot_spacings: tuple[float, ...] | None = None,
     rough: bool = True,
+    final: bool = True,
     tried_lenses: Sequence[Candidate] = (),
     common: AdjustOptions | None = None,
     report: Report = unreported,
@@ -63,31 +67,37 @@ def infer(
         scene: With a trajectory to start from. Its points are triangulated again, unless they are fixed.
         lens: A lens model, or "auto" to choose one by evidence.
         method: "auto", or a method of the paper for the last adjustment, with the paper's options.
-        knot_spacings: To choose from, coarse to fine, in frames; those of `CHOICES` where not given.
         rough: Begin with a subset of the tracks; not needed where the scene is already close.
+        final: With the motion model, the lens chosen again and all parts of the error bars; otherwise one knot per frame
+            and noise alone.
         tried_lenses: Candidates of an earlier inference from the same clip.
         common: Options of every adjustment: fixed parameters, motion prior.
         report: Called with the share of the work that is done.
     """
     common = common or AdjustOptions()
-    spacings = knot_spacings or CHOICES.knot_spacings
+    if common.motion_prior is None:
+        common = replace(common, motion_prior=loose_prior(scene))
     lenses: tuple[Candidate, ...] = ()
     shutters: tuple[Candidate, ...] = ()
     if rough:
         scene, shutters, lenses = _choose_shutter_and_lens(scene, lens, common, report)
     report(0.4)
-    full = robust_adjust(_begin(scene, scene.tracks, common), spacings[0], common)
+    full = robust_adjust(_begin(scene, scene.tracks, common), common=common)
     report(0.6)
     if method != "auto":
-        best = adjust_with(full.scene, replace(common, method=method, max_iterations=CHOICES.method_iterations))
+        options = AdjustOptions(method=method, fixed=common.fixed, max_iterations=CHOICES.method_iterations)
+        best = adjust_with(full.scene, options)
         correlation = track_correlation(full)
-        return Inference(best, _widened(best, correlation), lenses, (), correlation, shutters)
-    knots = try_knots(full, spacings, common)
-    best = knots[0].adjustment
+        return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
+    if not final:
+        best = full
+        correlation = track_correlation(best)
+        return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
+    smooth = settle_motion(full, common)
+    best = settle_motion(replace(smooth, scene=without_outliers(smooth)), common)
     correlation = track_correlation(best)
     report(0.85)
-    uncertainty = _assess(knots, tried_lenses) if len(spacings) > 1 else _widened(best, correlation)
-    return Inference(best, uncertainty, lenses, knots, correlation, shutters)
+    return Inference(best, _assess(best, tried_lenses), lenses, correlation, shutters)
 
 
 def _choose_shutter_and_lens(
@@ -130,24 +140,11 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
     return Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
 
 
-def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertainty:
-    chosen = knots[0]
-    spacing = chosen.adjustment.options.knot_spacing
-    # Ignore finer splines with a much larger sigma.
-    finer = [
-        (knot.adjustment.scene.camera, knot.covariance)
-        for knot in knots[1:]
-        if knot.adjustment.options.knot_spacing < spacing
-        and knot.covariance is not None
-        and knot.readout[1] <= CHOICES.max_sigma_ratio * chosen.readout[1]
-    ]
-    coarse = [knot for knot in knots[1:] if knot.adjustment.options.knot_spacing > spacing]
-    nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
-    coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
-    model = chosen.adjustment.scene.camera.lens.model
+def _assess(chosen: Adjustment, lenses: Sequence[Candidate]) -> Uncertainty:
+    model = chosen.scene.camera.lens.model
     # `assess_uncertainty` takes the spread around the first one.
     lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
     probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
     tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
-    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, coarser, tried)
+    return assess_uncertainty(chosen, shared_error_covariance(chosen), lenses=tried)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.kernels.bundle.scores import spline_scores
+from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
@@ -21,9 +22,9 @@ from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
-from rssc.solver.noise import influence_of
-from rssc.solver.options import LOSSES, Loss
-from rssc.solver.problem import build_problem
+from rssc.solver.noise import influence_of, variance_factor
+from rssc.solver.options import LOSSES, Loss, MotionPrior
+from rssc.solver.problem import Problem, build_problem
 from rssc.solver.schur import Reducer
 
 
@@ -52,6 +53,10 @@ class Influence:
     """(k, k) of the weighted residuals, in units of 1 / sigma^2 with the sigmas of the tracks, priors included."""
     scores: FloatArray
     """(m, k)"""
+    motion: FloatArray
+    """(k, k) part of the information that comes from the motion prior."""
+    variance_factor: float
+    """Of the residuals: what turns the inverse of the information into a covariance, for independent errors."""
     estimated_count: int
     """Number of estimated parameters: globals, poses and points."""
 
@@ -71,6 +76,10 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
             response[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
     except SingularError:
         return None
+    motion = _motion_information(problem, response[:, free], adjustment.options.motion_prior)
+    lengths = np.linalg.norm(adjustment.residuals, axis=1) * problem.spline.weights
+    freedom = problem.residual_count - problem.estimated_count
+    factor = variance_factor(adjustment.options.loss, adjustment.loss_scale, lengths, freedom)
     scores = np.zeros((len(problem.spline.weights), global_count))
 
     def task(_: int, begin: int, end: int) -> None:
@@ -79,7 +88,19 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         )
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
-    return Influence(problem.estimated_names, information, scores[:, free], problem.estimated_count)
+    count = problem.estimated_count
+    return Influence(problem.estimated_names, information, scores[:, free], motion, factor, count)
+
+
+def _motion_information(problem: Problem, response: FloatArray, prior: MotionPrior | None) -> FloatArray:
+    """A' K A, with (6 n, k) A how the poses respond to the globals and K the information of the prior on them."""
+    information = np.zeros((response.shape[1], response.shape[1]))
+    if prior is not None:
+        blocks, _ = motion_prior_blocks(problem.start.poses, prior.order, prior.inverse_sigmas)
+        index = 6 * np.arange(len(blocks))[:, None] + np.arange(blocks.shape[1])
+        moved = response[index]
+        information = np.einsum("nak,nab,nbl->kl", moved, blocks, moved, optimize=True)
+    return information
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
@@ -99,7 +120,11 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     single: FloatArray = share * inverse @ by_observation @ inverse
     # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
-    return Covariance(influence.parameters, total * np.outer(low, low))
+    total = total * np.outer(low, low)
+    # The motion itself is random: what the prior contributes has no scores, but its expected variance.
+    plain = np.asarray(np.linalg.inv(influence.information), np.float64)
+    total += influence.variance_factor * plain @ influence.motion @ plain
+    return Covariance(influence.parameters, total)
 
 
 def _places(scene: Scene) -> IntArray:

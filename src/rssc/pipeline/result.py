@@ -11,7 +11,6 @@ from rssc.model.calibration import (
     ErrorBudget,
     PartialEstimate,
     Statistics,
-    TriedKnots,
     TriedLens,
     TriedShutter,
 )
@@ -81,16 +80,6 @@ def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
         parts=parts,
         windows=tuple(windows),
         consistency=consistency,
-        knot_spacings=tuple(
-            TriedKnots(
-                spacing=float(knot.adjustment.options.knot_spacing),
-                readout_ratio=knot.adjustment.scene.camera.shutter.readout_ratio,
-                sigma=(knot.covariance or knot.adjustment.covariance).sigma("readout_ratio"),
-                evidence=knot.evidence,
-                chosen=i == 0,
-            )
-            for i, knot in enumerate(first.knots)
-        ),
         lenses=tuple(
             TriedLens(lens.name, lens.evidence, lens.adjustment.scene.camera.shutter.readout_ratio)
             for lens in first.lenses

@@ -260,9 +260,9 @@ def _adjusted_to(result: StretchResult, camera: Camera) -> Stretch:
     """A stretch whose poses and points were adjusted to the common camera."""
     adjustment = result.inference.adjustment
     given = adjustment.options
-    options = AdjustOptions(
-        method=given.method, fixed=(*given.fixed, *camera.lens.parameter_names, "readout_ratio"), loss="cauchy",
-        loss_scale=adjustment.loss_scale, knot_spacing=given.knot_spacing, max_iterations=SEVERAL.max_iterations,
+    options = replace(
+        given, fixed=(*given.fixed, *camera.lens.parameter_names, "readout_ratio"), priors=(), loss="cauchy",
+        loss_scale=adjustment.loss_scale, max_iterations=SEVERAL.max_iterations,
         cost_tolerance=SEVERAL.cost_tolerance, covariance=False,
     )  # fmt: skip
     return replace(result.stretch, scene=adjust_with(replace(adjustment.scene, camera=camera), options).scene)

@@ -90,7 +90,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
         try:
             with own_scene(), stage("estimating") as report:
                 first = infer(
-                    found.scene, lens=options.lens, knot_spacings=(1.0,), common=AdjustOptions(fixed=found.fixed),
+                    found.scene, lens=options.lens, final=False, common=AdjustOptions(fixed=found.fixed),
                     report=report,
                 )  # fmt: skip
             with own_scene(), stage("refining"):

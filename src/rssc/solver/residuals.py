@@ -25,7 +25,9 @@ def compute_residuals(
     return found
 
 
-def predict_rows(state: State, spline: SplineTable, rectified: RectifiedTable, layouts: Layouts, camera: Camera) -> SplineTable:
+def predict_rows(
+    state: State, spline: SplineTable, rectified: RectifiedTable, layouts: Layouts, camera: Camera
+) -> SplineTable:
     """The table with every observation timed by the row where the state projects its point, not by where it was
     measured; measured rows stay where the two are far apart.
 

@@ -1,0 +1,83 @@
+"""The motion model: a dense spline, as smooth as the data say.
+
+Two knots per frame follow shaken cameras; a prior on the change of the acceleration holds the spline where no row sees
+(between the readouts of two frames, beyond the first and the last). How strong that prior is, is estimated from the clip
+itself, in turns with the adjustment. So nothing is chosen by hand between a spline that is too stiff, which biases the
+readout, and one that is too loose, which has no information.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rssc.inference.robust import robust_options
+from rssc.kernels.motion_prior import motion_residuals
+from rssc.model.scene import Scene
+from rssc.runtime.constants import Constants
+from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.motion_strength import estimate_motion_prior
+from rssc.solver.noise import loss_scale, noise_level
+from rssc.solver.options import AdjustOptions, MotionPrior
+from rssc.solver.problem import start_trajectory
+
+
+@dataclass(frozen=True)
+class MotionConstants(Constants):
+    """The motion model."""
+
+    knot_spacing: float = 0.5
+    """In frames. Finer ones cost time and change little: the prior decides how the spline bends."""
+    order: int = 3
+    """Of the prior: 3, the change of the acceleration. With order 2 splines swing between the readouts."""
+    loose: float = 10.0
+    """Factor on what the start suggests, before anything is estimated: only what no row sees is then held by the prior.
+    Chosen by hand."""
+    rounds: int = 5
+    """Adjustments in turns with the estimate of the strength, at most. Chosen by hand: a bound on time."""
+    settled: float = 0.1
+    """The strength has settled when it changes by less than this share: sigmas then change by a few percent."""
+    max_iterations: int = 30
+    """Iterations of each adjustment. Chosen by hand: a bound on time."""
+    first_tolerance: float = 1e-5
+    """Relative decrease of the cost at which the adjustments of all rounds but the last stop."""
+    cost_tolerance: float = 1e-6
+    """The same for the last one, which is the result."""
+
+
+MOTION = MotionConstants()
+
+
+def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
+    """A prior that holds what nothing else holds, from the smoothness of the trajectory that a scene starts with."""
+    return _prior_of(scene, knot_spacing, MOTION.loose)
+
+
+def settle_motion(current: Adjustment, common: AdjustOptions) -> Adjustment:
+    """A te adjustment with the dense spline at the strength of the prior that the data suggest."""
+    scene, scale = current.scene, current.loss_scale
+    options = replace(
+        robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
+        max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance,
+    )  # fmt: skip
+    prior = current.options.motion_prior
+    if prior is None or current.options.knot_spacing != MOTION.knot_spacing or prior.order != MOTION.order:
+        prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise_level(_lengths(current)))
+    for _ in range(MOTION.rounds):
+        found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
+        scene, scale = found.scene, loss_scale(options.loss, _lengths(found))
+        before, prior = prior, estimate_motion_prior(found)
+        if max(abs(np.log(np.array(prior[:2]) / np.array(before[:2])))) < MOTION.settled:
+            break
+    options = replace(options, cost_tolerance=MOTION.cost_tolerance, covariance=True)
+    return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
+
+
+def _prior_of(scene: Scene, knot_spacing: float, factor: float) -> MotionPrior:
+    controls = np.array(start_trajectory(scene, knot_spacing).control_poses)
+    squares = motion_residuals(controls, MOTION.order) ** 2
+    rotation, translation = (float(factor * np.sqrt(part.mean())) for part in (squares[:, :3], squares[:, 3:]))
+    return MotionPrior(max(rotation, 1e-9), max(translation, 1e-12), MOTION.order)
+
+
+def _lengths(adjustment: Adjustment) -> np.ndarray:
+    return np.linalg.norm(adjustment.residuals, axis=1) / adjustment.scene.tracks.sigmas
