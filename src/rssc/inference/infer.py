@@ -20,7 +20,7 @@ import numpy as np
 
 from rssc.inference.choices import CHOICES, try_lenses, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
-from rssc.inference.motion import loose_prior, settle_motion
+from rssc.inference.motion import alternation, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
@@ -44,6 +44,8 @@ class Inference:
     """Correlation of a track's residuals from frame to frame."""
     shutters: tuple[Candidate, ...] = ()
     """"rows", "columns" and "global", on a subset of the tracks."""
+    alternation: float = 1.0
+    """Of the motion, see `motion.alternation`: negative where the camera vibrates faster than its frames resolve."""
 
     @property
     def covariance(self) -> Covariance:
@@ -97,7 +99,7 @@ def infer(
     best = settle_motion(replace(smooth, scene=without_outliers(smooth)), common)
     correlation = track_correlation(best)
     report(0.85)
-    return Inference(best, _assess(best, tried_lenses), lenses, correlation, shutters)
+    return Inference(best, _assess(best, tried_lenses), lenses, correlation, shutters, alternation(best))
 
 
 def _choose_shutter_and_lens(

@@ -72,6 +72,19 @@ def settle_motion(current: Adjustment, common: AdjustOptions) -> Adjustment:
     return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
 
 
+def alternation(adjustment: Adjustment) -> float:
+    """Correlation of the rotation's jerk from knot to knot: positive for motion that the frames resolve.
+
+    A negative one means vibration near the frame rate or above. The prior then takes too much of it for noise, and the
+    readout comes out too long, by more than its error bar.
+    """
+    trajectory = adjustment.scene.trajectory
+    if trajectory is None or len(trajectory.control_poses) < MOTION.order + 3:
+        return 1.0
+    jerks = motion_residuals(np.array(trajectory.control_poses), MOTION.order)[:, :3]
+    return float((jerks[1:] * jerks[:-1]).sum() / max((jerks**2).sum(), 1e-300))
+
+
 def _prior_of(scene: Scene, knot_spacing: float, factor: float) -> MotionPrior:
     controls = np.array(start_trajectory(scene, knot_spacing).control_poses)
     squares = motion_residuals(controls, MOTION.order) ** 2

@@ -17,7 +17,6 @@ from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
 from rssc.io.target_file import read_target
-from rssc.kernels.spline import increments
 from rssc.model.calibration import Calibration, Statistics
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import Lens
@@ -43,10 +42,6 @@ from rssc.tracking.board_corners import detect_target
 class TargetConstants(Constants):
     """Calibration with a board."""
 
-    loose: float = 30.0
-    """Sigma of the motion prior over the usual change of velocity: too weak to matter where the board is seen."""
-    gap_frames: float = 1.5
-    """Gap between frames that show the board above which the motion prior is needed: one frame is missing."""
     worse_noise: float = 1.5
     """Noise with fixed points over noise with free points, above which a board is not as described. Chosen by hand."""
     poor_noise_px: float = 0.5
@@ -99,24 +94,22 @@ def _calibrate_board(
         footage, tracks = _where_seen(footage, on_sensor(tracks, sensor))
     with stage("placing the board"):
         start = start_from_target(tracks, board.points, footage.width, footage.height, lens)
-        scene, motion_prior = _start_scene(footage, tracks, board, start, sensor)
+        scene = _start_scene(footage, tracks, board, start, sensor)
     with stage("estimating") as report:
-        common = AdjustOptions(fixed=("points",), motion_prior=motion_prior)
-        final = infer(scene, lens=lens, common=common, report=report)
+        final = infer(scene, lens=lens, common=AdjustOptions(fixed=("points",)), report=report)
     with stage("checking the board"):
         check = check_board(final.adjustment)
-        released = _released(final, check, motion_prior)
+        released = _released(final, check)
     return _calibration(source, board, footage, released or final, check, released is not None, stage.seconds)
 
 
-def _released(held: Inference, check: BoardCheck, motion_prior: tuple[float, float] | None) -> Inference | None:
+def _released(held: Inference, check: BoardCheck) -> Inference | None:
     """The inference with free points, where they fit much better and constrain the focal length; None otherwise."""
     if check.held_noise < TARGET.worse_noise * check.free_noise:
         return None
     board = held.adjustment.scene
     try:
-        common = AdjustOptions(motion_prior=motion_prior)
-        free = infer(board, rough=False, tried_lenses=held.lenses, common=common)
+        free = infer(board, rough=False, tried_lenses=held.lenses)
     except NotCalibratableError:
         return None
     if not free.covariance.sigma("fx") < TARGET.lost_focal * free.adjustment.scene.camera.lens.fx:
@@ -139,24 +132,13 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
     )  # fmt: skip
 
 
-def _start_scene(
-    footage: Footage, tracks: Tracks, target: Target, start: Start, sensor: Lens | None
-) -> tuple[Scene, tuple[float, float] | None]:
-    """A scene with a spline through the poses of the frames that show the board, and a motion prior for the others."""
+def _start_scene(footage: Footage, tracks: Tracks, target: Target, start: Start, sensor: Lens | None) -> Scene:
+    """A scene with a spline through the poses of the frames that show the board."""
     camera = Camera(footage.width, footage.height, start.lens, Shutter(0.0), sensor)
     times = footage.frame_times
     begin, end = readout_interval(times, 0.0)
     trajectory = fit_trajectory(times[start.registered], start.cam_from_world[start.registered], begin, end, 1.0)
-    scene = Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
-    seen = np.unique(tracks.frames)
-    if np.diff(times[seen]).max() < TARGET.gap_frames:
-        return scene, None
-    # Between frames that show the board nothing else holds the spline; where they do, this is too weak to matter.
-    changes = np.diff(increments(trajectory.control_poses)[0], axis=0)
-    rotation, translation = (
-        float(TARGET.loose * np.sqrt((part**2).mean())) for part in (changes[:, :3], changes[:, 3:])
-    )
-    return scene, (max(rotation, 1e-6), max(translation, 1e-9))
+    return Scene(camera, tracks, target.points, trajectory.cam_from_world(times), times, trajectory)
 
 
 def _calibration(

@@ -13,7 +13,7 @@ turns with the adjustment. The trace is estimated by random probes (Hutchinson),
 import numpy as np
 
 from rssc.kernels.motion_prior import motion_prior_blocks, motion_residuals
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.runtime.blas import with_serial_blas
 from rssc.solver.bundle import Adjustment
 from rssc.solver.constants import SOLVER
@@ -57,7 +57,7 @@ def _trace(solver: PoseSolver, blocks: FloatArray, pose_count: int) -> float:
     """Estimate of tr(S^-1 K), K the sum of the blocks (m, c, c), which begin at consecutive poses."""
     size = blocks.shape[1]
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (6 * pose_count, SOLVER.trace_probes))
-    index = 6 * np.arange(len(blocks))[:, None] + np.arange(size)
+    index: IntArray = np.add.outer(6 * np.arange(len(blocks)), np.arange(size))
     product = np.zeros_like(probes)
     np.add.at(product, index, blocks @ probes[index])
     return float((probes * solver.solve(product)).sum() / SOLVER.trace_probes)

@@ -28,8 +28,7 @@ def compute_residuals(
 def predict_rows(
     state: State, spline: SplineTable, rectified: RectifiedTable, layouts: Layouts, camera: Camera
 ) -> SplineTable:
-    """The table with every observation timed by the row where the state projects its point, not by where it was
-    measured; measured rows stay where the two are far apart.
+    """The table with observations timed by the row where the state projects their point; measured where that is far.
 
     A point is read when its image meets the row that is being read: v = project(T(i + gamma v / H) X). Iterated from
     the measured row, the error falls each time by the speed of the image over that of the readout.
