@@ -70,8 +70,8 @@ def infer(
         lens: A lens model, or "auto" to choose one by evidence.
         method: "auto", or a method of the paper for the last adjustment, with the paper's options.
         rough: Begin with a subset of the tracks; not needed where the scene is already close.
-        final: With the motion model, the lens chosen again and all parts of the error bars; otherwise one knot per frame
-            and noise alone.
+        final: With the motion model, the lens chosen again and all parts of the error bars; otherwise with one knot per
+            frame and without error bars.
         tried_lenses: Candidates of an earlier inference from the same clip.
         common: Options of every adjustment: fixed parameters, motion prior.
         report: Called with the share of the work that is done.

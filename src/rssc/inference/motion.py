@@ -1,9 +1,9 @@
 """The motion model: a dense spline, as smooth as the data say.
 
 Two knots per frame follow shaken cameras; a prior on the change of the acceleration holds the spline where no row sees
-(between the readouts of two frames, beyond the first and the last). How strong that prior is, is estimated from the clip
-itself, in turns with the adjustment. So nothing is chosen by hand between a spline that is too stiff, which biases the
-readout, and one that is too loose, which has no information.
+(between the readouts of two frames, beyond the first and the last). How strong that prior is, is estimated from the
+clip itself, in turns with the adjustment. So nothing is chosen by hand between a spline that is too stiff, which biases
+the readout, and one that is too loose, which has no information.
 """
 
 from dataclasses import dataclass, replace

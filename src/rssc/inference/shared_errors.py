@@ -22,6 +22,7 @@ from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
+from rssc.solver.motion_strength import prior_index
 from rssc.solver.noise import influence_of, variance_factor
 from rssc.solver.options import LOSSES, Loss, MotionPrior
 from rssc.solver.problem import Problem, build_problem
@@ -97,8 +98,7 @@ def _motion_information(problem: Problem, response: FloatArray, prior: MotionPri
     information = np.zeros((response.shape[1], response.shape[1]))
     if prior is not None:
         blocks, _ = motion_prior_blocks(problem.start.poses, prior.order, prior.inverse_sigmas)
-        index = 6 * np.arange(len(blocks))[:, None] + np.arange(blocks.shape[1])
-        moved = response[index]
+        moved = response[prior_index(blocks)]
         information = np.einsum("nak,nab,nbl->kl", moved, blocks, moved, optimize=True)
     return information
 

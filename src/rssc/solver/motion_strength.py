@@ -55,9 +55,14 @@ def estimate_motion_prior(adjustment: Adjustment) -> MotionPrior:
 
 def _trace(solver: PoseSolver, blocks: FloatArray, pose_count: int) -> float:
     """Estimate of tr(S^-1 K), K the sum of the blocks (m, c, c), which begin at consecutive poses."""
-    size = blocks.shape[1]
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (6 * pose_count, SOLVER.trace_probes))
-    index: IntArray = np.add.outer(6 * np.arange(len(blocks)), np.arange(size))
+    index = prior_index(blocks)
     product = np.zeros_like(probes)
     np.add.at(product, index, blocks @ probes[index])
     return float((probes * solver.solve(product)).sum() / SOLVER.trace_probes)
+
+
+def prior_index(blocks: FloatArray) -> IntArray:
+    """(m, c) which rows of the poses (6 n,) the blocks (m, c, c) of a motion prior refer to."""
+    first: IntArray = 6 * np.arange(len(blocks), dtype=np.int64)
+    return first[:, None] + np.arange(blocks.shape[1], dtype=np.int64)
