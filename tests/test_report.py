@@ -13,7 +13,7 @@ import rssc
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
-from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
+from rssc.model.projection import image_grid, projection_uncertainty
 from rssc.outputs.report.report import render_report, write_report
 from rssc.outputs.report.residuals import residuals_of
 from rssc.outputs.report.summary import field_of_view, number, quantities
@@ -163,7 +163,7 @@ def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
     calibration = calibration_of(
         adjusted, camera=replace(CAMERA, lens=lens), parameters=lens.parameter_names, covariance=root @ root.T
     )
-    columns, rows = uncertainty_grid(CAMERA)
+    columns, rows = image_grid(CAMERA)
     pixels = np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)
     rays = lens.unproject(pixels)
     squares = np.zeros(len(pixels))
@@ -175,7 +175,7 @@ def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
             return (sample.project(Rotation.from_rotvec(turn).apply(rays)) - pixels).ravel()
 
         squares += (moved(least_squares(moved, np.zeros(3)).x).reshape(-1, 2) ** 2).sum(axis=1) / count
-    predicted = projection_uncertainty(calibration)
+    predicted = projection_uncertainty(calibration.camera, calibration.estimated).sigmas
     np.testing.assert_allclose(predicted.ravel(), np.sqrt(squares), rtol=0.2, atol=0.01)
     assert np.median(predicted.ravel() / np.sqrt(squares)) == pytest.approx(1, abs=0.05)
 
