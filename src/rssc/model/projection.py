@@ -7,8 +7,8 @@ removed:
 
     d_i = second(R first^-1(u_i)) - u_i        R = argmin sum_i |d_i|^2
 
-over a grid u_i of the whole image, uniformly weighted. The fit is exact (Gauss-Newton on the rotation group, from the
-rotation between the rays), so that principal points may be far apart.
+over a grid u_i of the whole image, uniformly weighted. The fit is exact (Levenberg-Marquardt on rotations, from
+the rotation between the rays), so that principal points may be far apart and lenses very different.
 
 The same to first order says how far a point may be off: a change p of the lens parameters moves its image by J p, of
 which the rotation w that explains most over the image, W w, is removed:
@@ -22,7 +22,7 @@ and Satterthwaite: the first two moments are right).
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -50,6 +50,10 @@ class ProjectionConstants(Constants):
     """Of a lens parameter (of 1, where it is smaller), for the derivatives by it."""
     most_steps: int = 50
     """Of the fit of the rotation, which takes five for lenses that resemble each other."""
+    first_damping: float = 1e-3
+    """Of that fit, where the undamped step went too far. Chosen by hand."""
+    last_step: float = 1e-10
+    """In radians: a shorter step ends the fit; a ten-millionth of a pixel."""
 
 
 PROJECTION = ProjectionConstants()
@@ -217,19 +221,29 @@ def _best_rotation(lens: Lens, rays: FloatArray, pixels: FloatArray) -> Rotation
     if seen.sum() < 3:
         raise InputError("the two lenses see no part of the image together, so that they cannot be compared.")
     turn, _ = Rotation.align_vectors(own[seen], rays[seen])
-    before = np.inf
+    errors, damping = lens.project(turn.apply(rays)) - pixels, 0.0
     for _ in range(PROJECTION.most_steps):
-        turned = turn.apply(rays)
-        errors = lens.project(turned) - pixels
-        derivatives = _rotation_jacobian(lens, turned)
-        good = np.isfinite(errors).all(axis=1) & np.isfinite(derivatives).all(axis=(1, 2))
-        step = np.linalg.lstsq(derivatives[good].reshape(-1, 3), -errors[good].ravel(), rcond=None)[0]
-        length = float(np.linalg.norm(step))
-        # Quadratic convergence ends in rounding, where steps stop shrinking.
-        if length < 1e-9 and length >= 0.5 * before:
+        derivatives = _rotation_jacobian(lens, turn.apply(rays))
+        good = np.isfinite(errors[:, 0]) & np.isfinite(derivatives).all(axis=(1, 2))
+        matrix, right = _normal_equations(derivatives[good], errors[good])
+        step = np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), -right)
+        trial = Rotation.from_rotvec(step) * turn
+        moved = lens.project(trial.apply(rays)) - pixels
+        # Pixels may leave or enter the field of a lens: those that both have decide.
+        common = np.isfinite(moved[:, 0]) & np.isfinite(errors[:, 0])
+        if np.square(moved[common]).sum() <= np.square(errors[common]).sum():
+            turn, errors, damping = trial, moved, damping / 10
+        else:
+            damping = max(10 * damping, PROJECTION.first_damping)
+        if np.linalg.norm(step) < PROJECTION.last_step:
             break
-        turn, before = Rotation.from_rotvec(step) * turn, length
     return turn
+
+
+def _normal_equations(derivatives: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(3, 3) and (3, ..) of (n, 2, 3) derivatives and (n, 2, ..) values."""
+    flat = derivatives.reshape(-1, 3)
+    return flat.T @ flat, flat.T @ values.reshape(len(flat), *values.shape[2:])
 
 
 def _moves(lens: Lens, covariance: Covariance, pixels: FloatArray) -> FloatArray:
@@ -241,7 +255,7 @@ def _moves(lens: Lens, covariance: Covariance, pixels: FloatArray) -> FloatArray
     moved, turned = _parameter_jacobian(lens, names, rays), _rotation_jacobian(lens, rays)
     # On the last pixels that a lens sees a step may lead beyond: they are left out of the fit, and are unknown.
     good = np.isfinite(moved).all(axis=(1, 2)) & np.isfinite(turned).all(axis=(1, 2))
-    fitted = np.linalg.lstsq(turned[good].reshape(-1, 3), moved[good].reshape(-1, len(names)), rcond=None)[0]
+    fitted = np.linalg.solve(*_normal_equations(turned[good], moved[good]))
     index = [covariance.parameters.index(name) for name in names]
     values, axes = np.linalg.eigh(covariance.matrix[np.ix_(index, index)])
     return (moved - turned @ fitted) @ (axes * np.sqrt(np.maximum(values, 0.0)))
@@ -253,7 +267,7 @@ def _uncertainty(camera: Camera, seen: IntArray, moves: list[FloatArray]) -> Pro
     covariances = np.full((len(rows) * len(columns), 2, 2), np.nan)
     covariances[seen] = field @ field.transpose(0, 2, 1)
     good = np.isfinite(field).all(axis=(1, 2))
-    flat = field[good].reshape(-1, field.shape[2])
+    flat = field[good].reshape(2 * int(good.sum()), field.shape[2])
     spectrum = np.maximum(np.linalg.eigvalsh(flat.T @ flat), 0.0) / max(int(good.sum()), 1)
     return ProjectionUncertainty(columns, rows, covariances.reshape(len(rows), len(columns), 2, 2), spectrum)
 
@@ -281,19 +295,26 @@ def _rotation_jacobian(lens: Lens, rays: FloatArray) -> FloatArray:
 
 
 def _radius_95(major: FloatArray, minor: FloatArray) -> FloatArray:
-    """Radius of the circle with 95 % of a normal distribution, of its standard deviations along both axes.
+    """Radius of the circle with 95 % of a normal distribution, of its standard deviations along both axes."""
+    ratio = np.divide(minor, major, out=np.zeros_like(major), where=major > 0)
+    return major * np.interp(ratio, *_circles_95())
 
-    With r the radius in units of the major deviation, q the ratio of both and x = r sin(a) along the major axis, the
-    circle holds the integral over a of phi(x) erf(r cos(a) / (q sqrt(2))) r cos(a). r is 1.960 for q = 0, 2.448 for 1.
+
+@cache
+def _circles_95() -> tuple[FloatArray, FloatArray]:
+    """Radius in units of the major deviation by the ratio q of both; 1.960 for q = 0, 2.448 for q = 1.
+
+    With x = r sin(a) along the major axis the circle holds the integral over a of phi(x) erf(r cos(a) / (q sqrt(2)))
+    r cos(a). Linear interpolation between 101 ratios is good to 1e-5.
     """
     nodes, weights = np.polynomial.legendre.leggauss(48)
     angles = nodes * np.pi / 2
-    ratio = np.divide(minor, major, out=np.zeros_like(major), where=major > 0)[..., None]
-    low, high = np.full(major.shape, 1.9), np.full(major.shape, 2.5)
+    ratios = np.linspace(0.0, 1.0, 101)
+    low, high = np.full(len(ratios), 1.9), np.full(len(ratios), 2.5)
     for _ in range(40):
         middle = (low + high) / 2
-        x, y = middle[..., None] * np.sin(angles), middle[..., None] * np.cos(angles)
-        across: FloatArray = np.asarray(erf(y / np.maximum(ratio, 1e-6) / np.sqrt(2.0)), np.float64)
+        x, y = np.outer(middle, np.sin(angles)), np.outer(middle, np.cos(angles))
+        across: FloatArray = np.asarray(erf(y / np.maximum(ratios, 1e-6)[:, None] / np.sqrt(2.0)), np.float64)
         inside: FloatArray = (np.exp(-(x**2) / 2) * across * y) @ weights * np.sqrt(np.pi / 8)
         low, high = np.where(inside < 0.95, middle, low), np.where(inside < 0.95, high, middle)
-    return np.asarray(major * high, np.float64)
+    return ratios, high
