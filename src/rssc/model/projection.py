@@ -48,8 +48,8 @@ class ProjectionConstants(Constants):
     """In radians, for the derivatives by a rotation; rounding and curvature are both below 1e-6 of them."""
     relative_step: float = 1e-5
     """Of a lens parameter (of 1, where it is smaller), for the derivatives by it."""
-    most_steps: int = 50
-    """Of the fit of the rotation, which takes five for lenses that resemble each other."""
+    most_steps: int = 200
+    """Of the fit of the rotation: five for lenses that resemble each other, a hundred where they are 90 px apart."""
     first_damping: float = 1e-3
     """Of that fit, where the undamped step went too far. Chosen by hand."""
     last_step: float = 1e-10
