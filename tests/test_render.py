@@ -147,6 +147,12 @@ def test_noise_exposure_texture_and_colour():
     np.testing.assert_allclose(colour @ (0.299, 0.587, 0.114), clean, atol=3)
 
 
+def test_the_truth_has_the_exposure():
+    document = truth_document(render_clip(ClipOptions(**SMALL, exposure=0.5)))
+    assert document["shutter"]["exposure_ratio"] == 0.5
+    assert document["shutter"]["exposure_time_s"] == 0.5 * document["shutter"]["frame_interval_s"]
+
+
 def test_exposure_blurs_motion():
     sharp, blurred = (render_clip(ClipOptions(**SMALL, motion="shaky", exposure=e)).frame(2) for e in (0.0, 0.5))
     detail = [np.abs(np.diff(image.astype(float), axis=1)).mean() for image in (sharp, blurred)]

@@ -11,6 +11,8 @@ from scipy.spatial.transform import Rotation
 
 import rssc
 from rssc.errors import InputError
+from rssc.io.camera_file import camera_document
+from rssc.io.reference_file import read_reference
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
 from rssc.model.projection import image_grid, projection_uncertainty
@@ -102,6 +104,30 @@ def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
     assert not re.findall(r"<img(?![^>]*\balt=\"[^\"]+\")", text)
     assert "default-src 'none'" in text
     assert "nan" not in text.lower().split()
+
+
+def test_compares_with_a_known_camera_and_with_another_calibration(calibration, tmp_path):
+    truth = CAMERA.with_lens(Lens("fisheye", *CAMERA.lens.parameters[:4]))
+    (tmp_path / "<b>truth.json").write_text(json.dumps(camera_document(truth, 1 / 30)))
+    reference = read_reference(tmp_path / "<b>truth.json", calibration)
+    page = render_report(calibration, grey_frames, reference)
+    assert {"projection", "difference"} <= set(plots_in(page))
+    text = shown_text(page)
+    assert "How does it compare with &lt;b&gt;truth.json?" in text and "<b>truth" not in text
+    assert "lower right" in text and "only projection and readout are compared" in text
+    assert "same camera" not in text
+    calibration.save(tmp_path / "calibration.json")
+    page = render_report(calibration, grey_frames, read_reference(tmp_path / "calibration.json", calibration))
+    assert re.search(r"same camera is\s+1\b", shown_text(page))
+
+
+def test_exposure_is_in_the_table(calibration):
+    assert {q.label: q for q in quantities(calibration)}["Exposure time"].value == "unknown"
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.363), exposure_sigma=0.0184)
+    row = {q.label: q for q in quantities(exposed)}["Exposure time"]
+    assert (row.value, row.interval, row.unit) == ("12.1", "10.9 to 13.3", "ms")
+    barely = replace(exposed, exposure_sigma=0.5)
+    assert {q.label: q for q in quantities(barely)}["Exposure time"].interval.startswith("0")
 
 
 def test_source_names_are_text_not_markup(calibration):

@@ -49,7 +49,7 @@ class ProjectionConstants(Constants):
     relative_step: float = 1e-5
     """Of a lens parameter (of 1, where it is smaller), for the derivatives by it."""
     most_steps: int = 200
-    """Of the fit of the rotation: five for lenses that resemble each other, a hundred where they are 90 px apart."""
+    """Of the fit of the rotation: five for lenses that resemble each other, more where they are 90 px apart."""
     first_damping: float = 1e-3
     """Of that fit, where the undamped step went too far. Chosen by hand."""
     last_step: float = 1e-10
@@ -231,10 +231,15 @@ def _best_rotation(lens: Lens, rays: FloatArray, pixels: FloatArray) -> Rotation
         moved = lens.project(trial.apply(rays)) - pixels
         # Pixels may leave or enter the field of a lens: those that both have decide.
         common = np.isfinite(moved[:, 0]) & np.isfinite(errors[:, 0])
-        if np.square(moved[common]).sum() <= np.square(errors[common]).sum():
-            turn, errors, damping = trial, moved, damping / 10
-        else:
-            damping = max(10 * damping, PROJECTION.first_damping)
+        gained = float(np.square(errors[common]).sum() - np.square(moved[common]).sum())
+        # Of what the linear model promised: little where residuals bend the problem and steps go too far.
+        share = gained / max(float(-step @ (2 * right + matrix @ step)), 1e-300)
+        if gained >= 0:
+            turn, errors = trial, moved
+        if share < 0.25:
+            damping = max(4 * damping, PROJECTION.first_damping)
+        elif share > 0.75:
+            damping /= 4
         if np.linalg.norm(step) < PROJECTION.last_step:
             break
     return turn
