@@ -11,6 +11,7 @@ from rssc.errors import InputError
 from rssc.model import Lens
 from rssc.model.poses import camera_centres
 from rssc.simulation import ClipOptions, render_clip, write_clip
+from rssc.simulation.clip_files import truth_document
 from rssc.simulation.world import BALL, BOX, build_world
 
 SMALL = {"width": 200, "height": 150, "frame_count": 4, "image_noise": 0.0}
