@@ -131,7 +131,7 @@ def _lens_errors(found: Calibration, reference: Reference) -> tuple[list[Paramet
     own, other = found.camera.lens, reference.camera.lens
     if own.family != other.family:
         return [], [
-            f"the calibration has a {own.model} lens, {reference.name} a {other.model} lens: a {own.family} and a "
+            f"the calibration has the lens {own.model}, {reference.name} the lens {other.model}: a {own.family} and a "
             f"{other.family} lens share no parameter of the same meaning, so that only projection and readout are "
             f"compared."
         ]
@@ -140,8 +140,8 @@ def _lens_errors(found: Calibration, reference: Reference) -> tuple[list[Paramet
     if own.model != other.model:
         names = names[:4]
         notes.append(
-            f"the calibration has a {own.model} lens, {reference.name} a {other.model} lens: fx, fy, cx and cy have "
-            f"the same meaning only near the image's centre, and shift with the other coefficients; go by the "
+            f"the calibration has the lens {own.model}, {reference.name} the lens {other.model}: fx, fy, cx and cy "
+            f"have the same meaning only near the image's centre, and shift with the other coefficients; go by the "
             f"projection."
         )
     estimates = dict(zip(own.parameter_names, own.parameters.tolist(), strict=True))
