@@ -318,4 +318,4 @@ def test_the_command_prints_a_table_and_ends_with_json(files):
     assert result["trajectory"]["rmse"] < 1e-8
     assert "in formal sigmas" in done.stdout
     assert result["projection"]["places"]["centre"]["difference_px"] > 0
-    assert "upper left" in done.stdout and "predicted" in done.stdout
+    assert "upper left" in done.stdout and "difference [px]" in done.stdout

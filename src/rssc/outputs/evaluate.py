@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rssc.datasets.trajectory_error import MAX_DIFFERENCE_S, TrajectoryError, trajectory_error
 from rssc.errors import InputError
@@ -251,7 +252,7 @@ def _projection_table(rows: tuple[PlaceDifference, ...]) -> Table:
     table = Table(title="projection of a far point, after the best rotation", title_justify="left")
     table.add_column("where in the image")
     for heading in ("difference [px]", "predicted sigma [px]", "ratio"):
-        table.add_column(heading, justify="right")
+        table.add_column(Text(heading), justify="right")
     for row in rows:
         table.add_row(
             row.where, _digits(row.difference, "not seen by both"), _digits(row.sigma), _digits(row.ratio, digits=2)
