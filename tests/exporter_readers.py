@@ -165,7 +165,7 @@ def _camera_axes_opencv(transform_matrix):
     return world_from_cam
 
 
-def nerfstudio(folder, frame, line, truth):
+def nerfstudio(folder, frame, line, truth, within=0.0):
     document = json.loads((folder / "transforms.json").read_text())
     entry = document["frames"][frame]
     assert (document["w"], document["h"]) == (truth.width, truth.height)
@@ -174,8 +174,9 @@ def nerfstudio(folder, frame, line, truth):
     twist = np.zeros((4, 4))
     twist[:3, :3] = np.cross(np.eye(3), angular)
     twist[:3, 3] = linear
-    # rasterize_forward: roll_time = rolling_shutter_time * (py / H - 0.5), py the row plus one half.
-    time = document["rolling_shutter_time"] * ((line + 0.5) / document["h"] - 0.5)
+    # rasterize_forward: roll_time = rolling_shutter_time * (py / H - 0.5), py the row plus one half, and the mean over
+    # blur_rel = (-0.5 .. 0.5) * exposure_time + roll_time.
+    time = document["rolling_shutter_time"] * ((line + 0.5) / document["h"] - 0.5) + within * document["exposure_time"]
     world_from_cam = _camera_axes_opencv(entry["transform_matrix"]) @ expm(time * twist)
     fisheye = {"OPENCV": False, "OPENCV_FISHEYE": True}[document["camera_model"]]
     names = ("k1", "k2", "k3", "k4") if fisheye else ("k1", "k2", "p1", "p2")
@@ -197,7 +198,7 @@ def _interpolated(start, end, t):
     return pose
 
 
-def instant_ngp(folder, frame, line, truth):
+def instant_ngp(folder, frame, line, truth, within=0.0):
     document = json.loads((folder / "transforms.json").read_text())
     entry = document["frames"][frame]
     # read_lens of nerf_loader.cu: coefficients land in four places, and a lens without any is a pinhole.
@@ -208,9 +209,11 @@ def instant_ngp(folder, frame, line, truth):
     fisheye = fisheye and any(np.float32(parameters))
     a, b, c, blur = document["rolling_shutter"]
     u, v = (line + 0.5) / document["w"], (line + 0.5) / document["h"]
-    assert (b, c) in ((0, 1), (1, 0)) and blur == 0
+    assert a == 0 and b * c == 0 and b + c + blur == 1
+    # get_xform_given_rolling_shutter, with motionblur_time uniform in 0 .. 1.
+    t = a + b * u + c * v + blur * (within + 0.5)
     start, end = (_camera_axes_opencv(entry[f"transform_matrix_{name}"]) for name in ("start", "end"))
-    world_from_cam = np.vstack([_interpolated(start, end, a + b * u + c * v), [0, 0, 0, 1]])
+    world_from_cam = np.vstack([_interpolated(start, end, t), [0, 0, 0, 1]])
     project = _half_pixel_projection(document, ("_0", "_1", "_2", "_3"), fisheye)
     return View(np.linalg.inv(world_from_cam)[:3], project)
 
@@ -237,6 +240,9 @@ def gsplat(folder, frame, line, truth):
     pose = _interpolated(arrays["viewmats"][frame], arrays["viewmats" if kind == 4 else "viewmats_rs"][frame], t)
     return View(pose, lambda points: project(points) - 0.5)
 
+
+BLURRED_READERS = {"nerfstudio": nerfstudio, "instant-ngp": instant_ngp}
+"""Tools that average over the exposure; `within` is the moment in it, -0.5 when it begins and 0.5 when it ends."""
 
 READERS = {
     "colmap": partial(colmap, binary=True),

@@ -169,6 +169,32 @@ def test_only_files_beside_a_calibration_are_its_stretches(calibration, tmp_path
         assert Calibration.load(tmp_path / "calibration.json").stretches == ()
 
 
+def test_exposure_comes_back_and_may_be_absent(calibration, tmp_path):
+    path = tmp_path / "c.json"
+    calibration.save(path)
+    document = json.loads(path.read_text())
+    assert not [key for block in ("shutter", "sigma") for key in document[block] if "exposure" in key]
+    assert Calibration.load(path).exposure_time_s is None
+    with pytest.raises(InputError, match="the exposure is unknown"):
+        calibration.sigma("exposure_ratio")
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.36), exposure_sigma=0.02)
+    exposed.save(path)
+    document = json.loads(path.read_text())
+    jsonschema.validate(document, schema())
+    assert document["shutter"]["exposure_time_s"] == pytest.approx(0.012)
+    again = Calibration.load(path)
+    assert again.camera == exposed.camera and again.sigma("exposure_ratio") == 0.02
+    assert again.exposure_time_s == pytest.approx(0.012)
+    # Told by metadata: known, and not estimated.
+    assert replace(exposed, exposure_sigma=0.0).sigma("exposure_ratio") == 0.0
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.6, np.nan, np.inf])
+def test_exposures_that_no_sensor_has_are_refused(calibration, ratio):
+    with pytest.raises(InputError, match=r"exposure ratio is .*; expected a share .* from 0 to 1\.5"):
+        calibration.camera.with_exposure_ratio(ratio)
+
+
 def test_sigma_of_a_parameter_that_is_none_is_an_error(calibration):
     assert calibration.sigma("readout_ratio") == np.sqrt(calibration.covariance[-1, -1])
     fixed = replace(calibration, parameters=calibration.parameters[:-1], covariance=calibration.covariance[:-1, :-1])

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
 from rssc.io.tum import read_euroc, read_tum, tum_text
 from rssc.model import Camera, Lens, Shutter
+from rssc.model.calibration import Statistics
 from rssc.model.poses import camera_centres
 from rssc.model.similarity import fit_similarity
 from rssc.outputs.evaluate import evaluate
+from rssc.outputs.exporters import write_export
 from rssc.simulation.motion import room_motion
-from tests.builders import make_calibration, make_camera, parameter_names
+from tests.builders import make_calibration, make_camera, make_covariance, parameter_names
 
 CAMERA = make_camera("radial", readout_ratio=0.62)
 NAMES = parameter_names(CAMERA)
@@ -61,11 +64,100 @@ def test_errors_are_absolute_and_in_sigmas(files):
 
 
 def test_other_lens_model_compares_the_camera_matrix_only(files):
-    other = Camera(640, 480, Lens("fisheye", 511.0, 508.0, 324.0, 236.0), Shutter(0.62))
+    other = Camera(640, 480, Lens("opencv", 511.0, 508.0, 324.0, 236.0), Shutter(0.62))
     (files / "truth.json").write_text(json.dumps(camera_document(other, 1 / 30)))
     evaluation = evaluate(files / "calibration.json", files / "truth.json")
     assert [p.name for p in evaluation.parameters] == ["fx", "fy", "cx", "cy", "readout_ratio", "readout_time_s"]
-    assert "fisheye" in evaluation.notes[0]
+    assert "opencv" in evaluation.notes[0] and "go by the projection" in evaluation.notes[0]
+
+
+def test_other_lens_families_share_no_parameter(files):
+    other = Camera(640, 480, Lens("fisheye", 511.0, 508.0, 324.0, 236.0), Shutter(0.62))
+    (files / "truth.json").write_text(json.dumps(camera_document(other, 1 / 30)))
+    evaluation = evaluate(files / "calibration.json", files / "truth.json")
+    assert [p.name for p in evaluation.parameters] == ["readout_ratio", "readout_time_s"]
+    assert "only projection and readout are compared" in evaluation.notes[0]
+    places = evaluation.document()["projection"]["places"]
+    assert places["lower right"]["difference_px"] > 5 * places["centre"]["difference_px"]
+
+
+def test_projection_is_in_pixels_beside_its_prediction(tmp_path):
+    longer = CAMERA.with_lens(CAMERA.lens.with_parameters(CAMERA.lens.parameters + np.array([2.0, 2.0, 0, 0, 0, 0])))
+    covariance = make_covariance(CAMERA, 1e-9, fx=1.0, fy=1.0).matrix
+    make_calibration(longer, covariance=covariance).save(tmp_path / "calibration.json")
+    (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA, 1 / 30)))
+    evaluation = evaluate(tmp_path / "calibration.json", tmp_path / "truth.json")
+    place = evaluation.document()["projection"]["places"]["lower right"]
+    # 2 px of 502, at 400 px from the centre; what a shift and a turn explain is taken off.
+    assert place["difference_px"] == pytest.approx(2 / CAMERA.lens.fx * 400, rel=0.25)
+    # fx and fy err independently, by half of that.
+    assert place["ratio"] == pytest.approx(2.0, rel=0.1)
+    assert evaluation.same_camera is None
+
+
+def test_two_calibrations_count_both_uncertainties(tmp_path):
+    (tmp_path / "a").mkdir()
+    other = CAMERA.with_lens(CAMERA.lens.with_parameters(CAMERA.lens.parameters + np.eye(6)[0]))
+    covariance = make_covariance(CAMERA, 1e-4, fx=1.0, fy=1.0, readout_ratio=1e-3).matrix
+    make_calibration(CAMERA, covariance=covariance).save(tmp_path / "calibration.json")
+    make_calibration(other, covariance=covariance).save(tmp_path / "a/calibration.json")
+    evaluation = evaluate(tmp_path / "calibration.json", tmp_path / "a/calibration.json")
+    by_name = {p.name: p for p in evaluation.parameters}
+    assert by_name["fx"].sigmas == pytest.approx(1 / np.sqrt(2))
+    assert evaluation.same_camera > 0.2
+    shifted = other.with_readout_ratio(0.62 + 6e-3)
+    make_calibration(shifted, covariance=covariance).save(tmp_path / "a/calibration.json")
+    assert evaluate(tmp_path / "calibration.json", tmp_path / "a/calibration.json").same_camera < 1e-3
+
+
+def test_readouts_of_other_frame_rates_compare_as_times(tmp_path):
+    make_calibration(CAMERA, frame_interval_s=1 / 30).save(tmp_path / "calibration.json")
+    (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA.with_readout_ratio(0.31), 1 / 15)))
+    evaluation = evaluate(tmp_path / "calibration.json", tmp_path / "truth.json")
+    by_name = {p.name: p for p in evaluation.parameters}
+    assert "readout_ratio" not in by_name
+    assert by_name["readout_time_s"].error == pytest.approx(0, abs=1e-12)
+
+
+def test_opposite_readouts_differ_by_their_sum(tmp_path):
+    make_calibration(CAMERA.with_readout_ratio(-0.01)).save(tmp_path / "calibration.json")
+    (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA.with_readout_ratio(0.02), 1 / 30)))
+    by_name = {p.name: p for p in evaluate(tmp_path / "calibration.json", tmp_path / "truth.json").parameters}
+    assert by_name["readout_time_s"].error == pytest.approx(0.03 / 30)
+
+
+def test_exposures_compare_as_times(tmp_path):
+    found = make_calibration(CAMERA.with_exposure_ratio(0.35), exposure_sigma=0.025)
+    found.save(tmp_path / "calibration.json")
+    document = camera_document(CAMERA.with_exposure_ratio(0.3), 1 / 30)
+    (tmp_path / "truth.json").write_text(json.dumps(document))
+    by_name = {p.name: p for p in evaluate(tmp_path / "calibration.json", tmp_path / "truth.json").parameters}
+    assert by_name["exposure_time_s"].error == pytest.approx(0.05 / 30)
+    assert by_name["exposure_time_s"].sigmas == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("format_name", ["kalibr", "opencv"])
+def test_files_of_other_tools_serve_as_truth(tmp_path, format_name):
+    lens = make_camera("opencv").lens
+    found = make_calibration(CAMERA.with_lens(lens), statistics=Statistics(frames=10))
+    found.save(tmp_path / "calibration.json")
+    (path,) = write_export(found, format_name, tmp_path / "other")
+    evaluation = evaluate(tmp_path / "calibration.json", path)
+    assert evaluation.projection.largest < 1e-6
+    names = {p.name for p in evaluation.parameters}
+    if format_name == "kalibr":
+        assert {"k1", "readout_time_s"} <= names
+        assert evaluate(tmp_path / "calibration.json", Path(f"{path}:cam0")).projection.largest < 1e-6
+        assert all(p.error < 1e-9 for p in evaluation.parameters)
+    else:
+        assert "readout_time_s" not in names and "has no readout" in evaluation.notes[0]
+
+
+def test_a_lens_that_is_not_known_is_not_compared(tmp_path):
+    make_calibration(CAMERA, covariance=np.eye(7) * 1e18, status="degenerate").save(tmp_path / "calibration.json")
+    (tmp_path / "truth.json").write_text(json.dumps(camera_document(CAMERA, 1 / 30)))
+    evaluation = evaluate(tmp_path / "calibration.json", tmp_path / "truth.json")
+    assert evaluation.projection is None and "did not determine the lens" in evaluation.notes[-1]
 
 
 def test_other_axis_and_direction_are_said(files):
@@ -83,6 +175,7 @@ def test_other_axis_and_direction_are_said(files):
 def test_a_calibration_serves_as_truth_of_itself(files):
     evaluation = evaluate(files / "calibration.json", files / "calibration.json")
     assert all(p.error == 0 for p in evaluation.parameters)
+    assert evaluation.projection.largest < 1e-6 and evaluation.same_camera == 1
 
 
 @settings(max_examples=50, deadline=None)
@@ -224,3 +317,5 @@ def test_the_command_prints_a_table_and_ends_with_json(files):
     assert result["parameters"]["fx"]["error"] == pytest.approx(0.1)
     assert result["trajectory"]["rmse"] < 1e-8
     assert "in formal sigmas" in done.stdout
+    assert result["projection"]["places"]["centre"]["difference_px"] > 0
+    assert "upper left" in done.stdout and "difference [px]" in done.stdout

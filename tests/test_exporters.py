@@ -22,7 +22,7 @@ from rssc.outputs.exporters.exporter import DIRECTIONS
 from rssc.simulation.motion import room_motion
 from rssc.solver.spline_fit import fit_trajectory
 from tests.builders import make_calibration, make_camera, make_scene, make_stretch
-from tests.exporter_readers import READERS, Truth
+from tests.exporter_readers import BLURRED_READERS, READERS, Truth
 
 # Odd sizes have a middle row and a middle column.
 WIDTH, HEIGHT, INTERVAL_S, FRAMES, TOLERANCE_PX = 641, 481, 1 / 29.97, 4, 1e-3
@@ -83,19 +83,30 @@ def pixels_on(camera, line):
     return np.column_stack([along, across] if camera.shutter.axis == "rows" else [across, along])
 
 
-def largest_error_px(calibration, folder, format_name, line, frame=2):
-    """Between pixels of a line and where the tool sees the world points that our model sees there."""
+def largest_error_px(calibration, folder, format_name, line, frame=2, within=None):
+    """Between pixels of a line and where the tool sees the world points that our model sees there.
+
+    `within` is a moment of the exposure of a tool that averages over it, -0.5 its beginning and 0.5 its end.
+    """
     scene = calibration.stretches[0].scene
     camera, trajectory = scene.camera, scene.trajectory
     pixels = pixels_on(camera, line)
     local = camera.lens.unproject(pixels) * np.linspace(2.0, 9.0, len(pixels))[:, None]
-    pose = scene.row_poses(pixels, np.full(len(pixels), frame))[0]
+    row_time = scene.row_times(pixels, np.full(len(pixels), frame))[0]
+    exposed = 0.0 if within is None else within * calibration.camera.shutter.exposure_ratio
+    pose = trajectory.cam_from_world(row_time + exposed)[0]
     world = (local - pose[:, 3]) @ pose[:, :3]
 
     def poses(frame, delay_s):
         return trajectory.cam_from_world(frame + delay_s / INTERVAL_S)[0]
 
-    view = READERS[format_name](folder, frame, line, Truth(poses, WIDTH, HEIGHT))
+    truth = Truth(poses, WIDTH, HEIGHT)
+    if within is None:
+        view = READERS[format_name](folder, frame, line, truth)
+    else:
+        # instant-ngp goes from the upper edge to the lower, also where that is backwards in time; the mean is the same.
+        backwards = format_name == "instant-ngp" and camera.shutter.readout_ratio < 0
+        view = BLURRED_READERS[format_name](folder, frame, line, truth, -within if backwards else within)
     seen = view.project(world @ view.cam_from_world[:, :3].T + view.cam_from_world[:, 3])
     return np.abs(seen - pixels).max()
 
@@ -127,6 +138,49 @@ def test_tools_see_points_where_we_see_them(tmp_path, format_name, lens, directi
             export_files(calibration, format_name)
         return
     check_every_line(calibration, format_name, tmp_path)
+
+
+@pytest.mark.parametrize("ratio", [0.62, 0.0])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("format_name", BLURRED_READERS)
+def test_tools_that_know_blur_expose_as_we_do(tmp_path, format_name, direction, ratio):
+    """From the beginning to the end of the exposure, of every line."""
+    if format_name in DOWNWARD_ONLY and direction != "top_to_bottom":
+        pytest.skip(f"{format_name} reads downwards")
+    camera = camera_of("opencv", direction, ratio).with_exposure_ratio(0.4)
+    calibration = calibration_of(camera, "screw")
+    write_export(calibration, format_name, tmp_path)
+    for line in lines_of(camera).values():
+        for within in (-0.5, 0.0, 0.3, 0.5):
+            assert largest_error_px(calibration, tmp_path, format_name, line, within=within) < TOLERANCE_PX
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS)
+def test_files_state_the_exposure_where_it_is_known(format_name):
+    def said(calibration):
+        files = export_files(calibration, format_name)
+        if format_name == "gsplat":
+            return str(np.load(io.BytesIO(files["gsplat.npz"]))["statement"])
+        return "".join(content.decode(errors="replace") for content in files.values())
+
+    calibration = calibration_of(camera_of())
+    assert "exposure_time_s" not in said(calibration)
+    # The result's exposure counts, not what a stretch knew.
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.25))
+    assert f"{0.25 * INTERVAL_S!r}" in said(exposed) and "exposure_time_s" in said(exposed)
+
+
+def test_exposure_reaches_the_keys_that_tools_read():
+    calibration = calibration_of(camera_of())
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.25))
+    for given, expected in ((calibration, 0.0), (exposed, 0.25 * INTERVAL_S)):
+        assert json.loads(export_files(given, "nerfstudio")["transforms.json"])["exposure_time"] == expected
+    plain, blurred = (
+        json.loads(export_files(one, "instant-ngp")["transforms.json"])["rolling_shutter"]
+        for one in (calibration, exposed)
+    )
+    assert plain == [0, 0, 1, 0]
+    assert blurred == pytest.approx([0, 0, 0.62 / 0.87, 0.25 / 0.87])
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -11,6 +11,7 @@ from rssc.errors import InputError
 from rssc.model import Lens
 from rssc.model.poses import camera_centres
 from rssc.simulation import ClipOptions, render_clip, write_clip
+from rssc.simulation.clip_files import truth_document
 from rssc.simulation.world import BALL, BOX, build_world
 
 SMALL = {"width": 200, "height": 150, "frame_count": 4, "image_noise": 0.0}
@@ -145,6 +146,12 @@ def test_noise_exposure_texture_and_colour():
     colour = render_clip(ClipOptions(**options, colour=True)).frame(0)
     assert colour.shape == (150, 200, 3)
     np.testing.assert_allclose(colour @ (0.299, 0.587, 0.114), clean, atol=3)
+
+
+def test_the_truth_has_the_exposure():
+    document = truth_document(render_clip(ClipOptions(**SMALL, exposure=0.5)))
+    assert document["shutter"]["exposure_ratio"] == 0.5
+    assert document["shutter"]["exposure_time_s"] == 0.5 * document["shutter"]["frame_interval_s"]
 
 
 def test_exposure_blurs_motion():

@@ -11,9 +11,11 @@ from scipy.spatial.transform import Rotation
 
 import rssc
 from rssc.errors import InputError
+from rssc.io.camera_file import camera_document
+from rssc.io.reference_file import read_reference
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
-from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
+from rssc.model.projection import image_grid, projection_uncertainty
 from rssc.outputs.report.report import render_report, write_report
 from rssc.outputs.report.residuals import residuals_of
 from rssc.outputs.report.summary import field_of_view, number, quantities
@@ -104,6 +106,30 @@ def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
     assert "nan" not in text.lower().split()
 
 
+def test_compares_with_a_known_camera_and_with_another_calibration(calibration, tmp_path):
+    truth = CAMERA.with_lens(Lens("fisheye", *CAMERA.lens.parameters[:4]))
+    (tmp_path / "<b>truth.json").write_text(json.dumps(camera_document(truth, 1 / 30)))
+    reference = read_reference(tmp_path / "<b>truth.json", calibration)
+    page = render_report(calibration, grey_frames, reference)
+    assert {"projection", "difference"} <= set(plots_in(page))
+    text = shown_text(page)
+    assert "How does it compare with &lt;b&gt;truth.json?" in text and "<b>truth" not in text
+    assert "lower right" in text and "only projection and readout are compared" in text
+    assert "same camera" not in text
+    calibration.save(tmp_path / "calibration.json")
+    page = render_report(calibration, grey_frames, read_reference(tmp_path / "calibration.json", calibration))
+    assert re.search(r"same camera is\s+1\b", shown_text(page))
+
+
+def test_exposure_is_in_the_table(calibration):
+    assert {q.label: q for q in quantities(calibration)}["Exposure time"].value == "unknown"
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.363), exposure_sigma=0.0184)
+    row = {q.label: q for q in quantities(exposed)}["Exposure time"]
+    assert (row.value, row.interval, row.unit) == ("12.1", "10.9 to 13.3", "ms")
+    barely = replace(exposed, exposure_sigma=0.5)
+    assert {q.label: q for q in quantities(barely)}["Exposure time"].interval.startswith("0")
+
+
 def test_source_names_are_text_not_markup(calibration):
     stretch = replace(calibration.stretches[0], source="<script>alert(1)</script>.mp4")
     page = render_report(replace(calibration, stretches=(stretch,)), grey_frames)
@@ -163,7 +189,7 @@ def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
     calibration = calibration_of(
         adjusted, camera=replace(CAMERA, lens=lens), parameters=lens.parameter_names, covariance=root @ root.T
     )
-    columns, rows = uncertainty_grid(CAMERA)
+    columns, rows = image_grid(CAMERA)
     pixels = np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)
     rays = lens.unproject(pixels)
     squares = np.zeros(len(pixels))
@@ -175,7 +201,7 @@ def test_projection_uncertainty_matches_refitted_samples(adjusted, rng, model):
             return (sample.project(Rotation.from_rotvec(turn).apply(rays)) - pixels).ravel()
 
         squares += (moved(least_squares(moved, np.zeros(3)).x).reshape(-1, 2) ** 2).sum(axis=1) / count
-    predicted = projection_uncertainty(calibration)
+    predicted = projection_uncertainty(calibration.camera, calibration.estimated).sigmas
     np.testing.assert_allclose(predicted.ravel(), np.sqrt(squares), rtol=0.2, atol=0.01)
     assert np.median(predicted.ravel() / np.sqrt(squares)) == pytest.approx(1, abs=0.05)
 

@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from rssc.io.reference_file import Reference
+from rssc.model import Lens
 from tests.browser import FLAGS, chromium
 from tests.test_report import adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
@@ -18,7 +20,8 @@ def report(calibration, tmp_path_factory):  # noqa: F811
     from rssc.outputs.report import write_report
 
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(calibration, path, images=grey_frames)
+    other = calibration.camera.with_lens(Lens("fisheye", *calibration.camera.lens.parameters[:4]))
+    write_report(calibration, path, grey_frames, Reference("truth.json", other, calibration.frame_interval_s))
     return path
 
 

@@ -53,6 +53,21 @@ def test_stages_and_tables_are_shown_as_they_are(text):
     assert said.count(text) == 6
 
 
+def test_exposure_is_shown_or_said_to_be_unknown(calibration):
+    assert "exposure unknown: no motion blur" in shown(lambda console: print_calibration(console, calibration))
+    exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.363), exposure_sigma=0.0184)
+    said = shown(lambda console: print_calibration(console, exposed))
+    assert "exposure 12.1 ms, 10.9 to 13.3\n" in said and "exposure time [ms]" in said
+    barely = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.01), exposure_sigma=0.02)
+    assert "exposure 0.3 ms, 0.0 to 1.6\n" in shown(lambda console: print_calibration(console, barely))
+
+
+def test_a_truth_of_another_family_compares_the_shutter_only(calibration):
+    truth = Camera(640, 480, Lens("fisheye", 505.0, 501.0, 320.0, 240.0), Shutter(0.52))
+    said = shown(lambda console: print_calibration(console, calibration, truth))
+    assert "505.00" not in said and "0.52000" in said
+
+
 def test_a_truth_with_another_lens_compares_the_camera_matrix(calibration):
     truth = Camera(640, 480, Lens("opencv", 505.0, 501.0, 320.0, 240.0, (0.1, 0.0, 0.0, 0.0)), Shutter(0.5))
     for found, true in ((calibration.camera, truth), (truth, calibration.camera)):

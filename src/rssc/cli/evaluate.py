@@ -11,15 +11,18 @@ from tyro.conf import Positional, arg
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Compare a calibration with a truth file: absolute errors, errors in sigmas, and the trajectory error.
+    """Compare a calibration with a known camera, or with another calibration.
 
-    The last line is the same as one JSON object.
+    Cameras are compared by their projection: how far apart, in pixels, they put a far point at places of the image
+    after the best rotation, and what the error bars predict there. Parameters are shown where they have the same
+    meaning in both lenses. The last line is the same as one JSON object.
     """
 
     calibration: Positional[Path]
     """calibration.json of `rssc calibrate`."""
     truth: Path
-    """truth.json of `rssc simulate`, or any file with the same image, lens and shutter blocks."""
+    """truth.json of `rssc simulate` (or any file with its image, lens and shutter blocks); another calibration.json,
+    whose error bars then count, too; a Kalibr camchain (FILE or FILE:CAM); or an OpenCV YAML."""
     trajectory: Path | None = None
     """True trajectory as a TUM file; compared with the trajectory.tum beside the calibration, up to a similarity."""
     max_difference: float = 0.01

@@ -18,9 +18,13 @@ class Report:
     """The file to write; report.html beside the calibration where not given."""
     source: Path | None = None
     """The footage, where it was moved since it was calibrated."""
+    compare: Path | None = None
+    """A camera to compare with: truth.json, another calibration.json, a Kalibr camchain (FILE or FILE:CAM) or an OpenCV
+    YAML."""
 
     def run(self, console: Console) -> int:
         from rssc.footage.footage import read_frames
+        from rssc.io.reference_file import read_reference
         from rssc.model.calibration import Calibration
         from rssc.outputs.report import write_report
         from rssc.outputs.result_folder import REPORT_NAME
@@ -28,9 +32,11 @@ class Report:
 
         path = self.output or self.calibration.with_name(REPORT_NAME)
         moved = self.source
+        calibration = Calibration.load(self.calibration)
         write_report(
-            Calibration.load(self.calibration), path,
+            calibration, path,
             images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
+            reference=None if self.compare is None else read_reference(self.compare, calibration),
         )  # fmt: skip
         print_text(console, f"Written: {path}", wrap=False)
         return 0

@@ -19,6 +19,7 @@ from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
 from rssc.model.stretch import Stretch
 
 STRETCHES_NAME = "stretches.npz"
+FORMAT = "rssc-calibration"
 
 
 class SigmaFile(JsonFile):
@@ -28,6 +29,7 @@ class SigmaFile(JsonFile):
     cy: float
     distortion: list[float]
     readout_ratio: float
+    exposure_ratio: float | None = Field(default=None, ge=0, description="zero where it was not estimated")
 
 
 class CovarianceFile(JsonFile):
@@ -80,13 +82,15 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
     """The contents of calibration.json, without its stretches."""
     lens = calibration.camera.lens
     sigma = {name: calibration.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
+    exposed = calibration.camera.shutter.exposure_ratio is not None
     return {
-        "format": "rssc-calibration",
+        "format": FORMAT,
         "version": 1,
         **camera_document(calibration.camera, calibration.frame_interval_s),
         "sigma": {
             **{name: sigma[name] for name in ("fx", "fy", "cx", "cy", "readout_ratio")},
             "distortion": [sigma[name] for name in lens.coefficient_names],
+            **({"exposure_ratio": calibration.sigma("exposure_ratio")} if exposed else {}),
         },
         "covariance": {"parameters": list(calibration.parameters), "matrix": calibration.covariance.tolist()},
         "status": calibration.status,
@@ -121,6 +125,7 @@ def read_calibration(path: Path) -> Calibration:
         notes=tuple(document.notes),
         uncertainty=budget,
         stretches=() if document.stretches is None else _saved_stretches(path, document.stretches),
+        exposure_sigma=document.sigma.exposure_ratio or 0.0,
     )
 
 

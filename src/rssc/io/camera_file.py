@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rssc.errors import InputError
-from rssc.model.camera import Camera, Shutter
+from rssc.model.camera import LONGEST_EXPOSURE, Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 
 
@@ -57,6 +57,15 @@ class ShutterFile(JsonFile):
     line_delay_s: float = Field(ge=0)
     frame_interval_s: float = Field(gt=0)
     direction: Literal["top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left"]
+    exposure_ratio: float | None = Field(
+        default=None, ge=0, le=LONGEST_EXPOSURE, description="exposure time over frame interval; absent where unknown"
+    )
+    exposure_time_s: float | None = Field(default=None, ge=0, description="how long a row is exposed")
+
+    @property
+    def shutter(self) -> Shutter:
+        axis = "rows" if "top" in self.direction else "columns"
+        return Shutter(self.readout_ratio, axis, self.exposure_ratio)
 
 
 class TruthFile(JsonFile):
@@ -69,8 +78,7 @@ class TruthFile(JsonFile):
     @property
     def camera(self) -> Camera:
         """The camera that the blocks describe."""
-        shutter = Shutter(self.shutter.readout_ratio, "rows" if "top" in self.shutter.direction else "columns")
-        return Camera(self.image.width, self.image.height, self.lens.lens, shutter)
+        return Camera(self.image.width, self.image.height, self.lens.lens, self.shutter.shutter)
 
 
 class CameraFile(TruthFile):
@@ -88,6 +96,12 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object
     """`image`, `lens` and `shutter` of calibration.json and truth.json, and `undistorted_from` where there is one."""
     shutter, sensor = camera.shutter, camera.undistorted_from
     readout_time_s = abs(shutter.readout_ratio) * frame_interval_s
+    exposure: dict[str, float] = {}
+    if shutter.exposure_ratio is not None:
+        exposure = {
+            "exposure_ratio": shutter.exposure_ratio,
+            "exposure_time_s": shutter.exposure_ratio * frame_interval_s,
+        }
     return {
         "image": {"width": camera.width, "height": camera.height},
         "lens": LensFile.of(camera.lens).model_dump(),
@@ -97,6 +111,7 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object
             "line_delay_s": readout_time_s / camera.line_count,
             "frame_interval_s": frame_interval_s,
             "direction": shutter.direction,
+            **exposure,
         },
         **({} if sensor is None else {"undistorted_from": LensFile.of(sensor).model_dump()}),
     }

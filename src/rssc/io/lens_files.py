@@ -34,6 +34,8 @@ class KalibrCamera(BaseModel):
     """Width and height."""
     T_cam_imu: tuple[tuple[float, float, float, float], ...] | None = None
     """(4, 4) cam_from_imu."""
+    line_delay: float | None = None
+    """Seconds from one row to the next, top to bottom."""
 
 
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
@@ -42,14 +44,27 @@ def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
     Args:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
     """
-    path, camera = Path(text), None
-    if not path.exists() and ":" in text:
-        name, camera = text.rsplit(":", 1)
-        path = Path(name)
+    path, camera = _path_and_camera(text)
+    return _opencv_lens(path) if _is_opencv(path) else _kalibr_lens(path, camera)
+
+
+def read_line_delay(text: str) -> float | None:
+    """Seconds from one row to the next of the camera named by FILE or FILE:CAM; None where the file has none."""
+    path, camera = _path_and_camera(text)
+    return None if _is_opencv(path) else read_kalibr_camera(path, camera)[1].line_delay
+
+
+def _path_and_camera(text: str) -> tuple[Path, str | None]:
+    path = Path(text)
+    if path.exists() or ":" not in text:
+        return path, None
+    name, camera = text.rsplit(":", 1)
+    return Path(name), camera
+
+
+def _is_opencv(path: Path) -> bool:
     content = _read(path)
-    if content.startswith("%YAML:1.0") or "!!opencv-matrix" in content:
-        return _opencv_lens(path)
-    return _kalibr_lens(path, camera)
+    return content.startswith("%YAML:1.0") or "!!opencv-matrix" in content
 
 
 def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, KalibrCamera]:

@@ -10,6 +10,7 @@ import numpy as np
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
+from rssc.model.covariance import Covariance
 from rssc.model.stretch import Stretch
 
 Status = Literal["ok", "weak", "degenerate"]
@@ -115,12 +116,25 @@ class Calibration:
     uncertainty: ErrorBudget = field(default_factory=ErrorBudget, repr=False)
     stretches: tuple[Stretch, ...] = field(default=(), repr=False)
     """Trajectory, points and tracks behind the result; kept in an npz file beside calibration.json."""
+    exposure_sigma: float = 0.0
+    """Standard deviation of the exposure ratio; zero where it was not estimated (unknown, or told by metadata)."""
+
+    def __post_init__(self) -> None:
+        if not self.exposure_sigma >= 0:
+            raise InputError(f"exposure sigma is {self.exposure_sigma}; expected 0 or a positive number.")
 
     def sigma(self, name: str) -> float:
-        """Standard deviation of a parameter; zero where it was not estimated."""
-        if name not in (*self.camera.lens.parameter_names, "readout_ratio"):
-            known = ", ".join((*self.camera.lens.parameter_names, "readout_ratio"))
-            raise InputError(f"there is no parameter {name!r}; expected one of {known}.")
+        """Standard deviation of a parameter; zero where it was not estimated.
+
+        Args:
+            name: A parameter of the lens, `readout_ratio`, or `exposure_ratio` where the exposure is known.
+        """
+        known = (*self.camera.lens.parameter_names, "readout_ratio")
+        if name == "exposure_ratio" and self.camera.shutter.exposure_ratio is not None:
+            return self.exposure_sigma
+        if name not in known:
+            unknown = "the exposure is unknown" if name == "exposure_ratio" else f"there is no parameter {name!r}"
+            raise InputError(f"{unknown}; expected one of {', '.join(known)}.")
         if name not in self.parameters:
             return 0.0
         i = self.parameters.index(name)
@@ -147,6 +161,17 @@ class Calibration:
     def readout_time_s(self) -> float:
         """Time from the first row to one past the last, in seconds."""
         return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
+
+    @property
+    def exposure_time_s(self) -> float | None:
+        """How long a row is exposed, in seconds; None where it is unknown."""
+        ratio = self.camera.shutter.exposure_ratio
+        return None if ratio is None else ratio * self.frame_interval_s
+
+    @property
+    def estimated(self) -> Covariance:
+        """The covariance with the names of its parameters."""
+        return Covariance(self.parameters, self.covariance)
 
     def save(self, path: Path | str) -> None:
         """Writes calibration.json and beside it the stretches; each file appears only when it is complete."""

@@ -16,6 +16,9 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 
+LONGEST_EXPOSURE = 1.5
+"""In frame intervals. A sensor exposes for one at most; more is left for estimates that are a little too long."""
+
 
 @dataclass(frozen=True)
 class Shutter:
@@ -25,6 +28,8 @@ class Shutter:
     """Readout time of a whole frame over the frame interval; negative from the last row to the first."""
     axis: Literal["rows", "columns"] = "rows"
     """What is read one after the other; columns for a sensor mounted sideways."""
+    exposure_ratio: float | None = None
+    """Exposure time over the frame interval, around the time at which a row is read; None where it is unknown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "readout_ratio", float(self.readout_ratio))
@@ -32,6 +37,13 @@ class Shutter:
             raise InputError(f"readout ratio is {self.readout_ratio}; expected a number between -2 and 2.")
         if self.axis not in ("rows", "columns"):
             raise InputError(f"shutter axis is {self.axis!r}; expected 'rows' or 'columns'.")
+        if self.exposure_ratio is not None:
+            object.__setattr__(self, "exposure_ratio", float(self.exposure_ratio))
+            if not 0 <= self.exposure_ratio <= LONGEST_EXPOSURE:
+                raise InputError(
+                    f"exposure ratio is {self.exposure_ratio}; expected a share of the frame interval from 0 to "
+                    f"{LONGEST_EXPOSURE}, or None where it is unknown."
+                )
 
     @property
     def direction(self) -> str:
@@ -81,3 +93,6 @@ class Camera:
 
     def with_readout_ratio(self, readout_ratio: float) -> "Camera":
         return replace(self, shutter=replace(self.shutter, readout_ratio=readout_ratio))
+
+    def with_exposure_ratio(self, exposure_ratio: float | None) -> "Camera":
+        return replace(self, shutter=replace(self.shutter, exposure_ratio=exposure_ratio))

@@ -70,23 +70,39 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     row("readout ratio", ratio, sigma, true_ratio, 5)
     row("readout time [ms]", abs(ratio) * interval_ms, sigma * interval_ms,
         None if true_ratio is None else abs(true_ratio) * interval_ms, 3)  # fmt: skip
+    exposure, true_exposure = camera.shutter.exposure_ratio, truth.shutter.exposure_ratio if truth is not None else None
+    if exposure is not None:
+        row("exposure time [ms]", exposure * interval_ms, calibration.exposure_sigma * interval_ms,
+            None if true_exposure is None else true_exposure * interval_ms, 2)  # fmt: skip
     true_values: dict[str, float] = {}
     if truth is not None:
-        # Coefficients of different lens models do not compare.
-        same = truth.lens.model == lens.model
+        # Coefficients of different lens models do not compare, and nothing does across families.
+        same, family = truth.lens.model == lens.model, truth.lens.family == lens.family
         known = zip(truth.lens.parameter_names, truth.lens.parameters, strict=True)
-        true_values = {name: float(value) for name, value in known if same or name in _INTRINSICS}
+        true_values = {name: float(value) for name, value in known if same or (family and name in _INTRINSICS)}
     for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
         pixels = name in _INTRINSICS
         label = f"{name} [px]" if pixels else name
         row(label, value, calibration.sigma(name), true_values.get(name), 2 if pixels else 5)
     console.print(table)
     print_text(console, f"read {camera.shutter.direction.replace('_', ' ')}, one frame every {interval_ms:.3f} ms")
+    print_text(console, f"exposure {exposure_words(calibration)}")
     console.print(Text.assemble("verdict: ", _coloured(calibration.status, calibration.status)))
     for reason in calibration.reasons:
         print_text(console, f"  - {reason}")
     for note in calibration.notes:
         print_text(console, f"note: {note}")
+
+
+def exposure_words(calibration: Calibration) -> str:
+    """The exposure time with its 95 % interval, or that it is unknown."""
+    time_s = calibration.exposure_time_s
+    if time_s is None:
+        return "unknown: no motion blur was measured"
+    time_ms, half_ms = 1e3 * time_s, SIGMAS_95 * 1e3 * calibration.exposure_sigma * calibration.frame_interval_s
+    if half_ms == 0:
+        return f"{time_ms:.1f} ms, given and not estimated"
+    return f"{time_ms:.1f} ms, {max(time_ms - half_ms, 0.0):.1f} to {time_ms + half_ms:.1f}"
 
 
 def _coloured(text: str, status: Status) -> Text:

@@ -97,7 +97,7 @@ class ClipOptions:
 
     def camera(self) -> Camera:
         lens = self.lens or typical_lens("pinhole", self.width, self.height)
-        return Camera(self.width, self.height, lens, Shutter(self.readout_ratio, self.axis))
+        return Camera(self.width, self.height, lens, Shutter(self.readout_ratio, self.axis, self.exposure))
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,10 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
         raise InputError("nothing could be estimated from this footage, so there is no camera to export.")
     exporter = EXPORTERS[format_name]
     stretch = _stretch(calibration, options) if exporter.has_poses else None
-    camera = stretch.scene.camera if stretch is not None else calibration.camera
+    camera = calibration.camera
+    if stretch is not None:
+        # The exposure is that of the result: a stretch may have known less.
+        camera = stretch.scene.camera.with_exposure_ratio(calibration.camera.shutter.exposure_ratio)
     _check(exporter, format_name, camera, options)
     statement = _statement(calibration, exporter, camera)
     return exporter.files(
@@ -109,12 +112,15 @@ def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> 
     rows = "rows of the image as the sensor read it, with its lens distortion"
     if camera.undistorted_from is not None:
         rows = "rows of the sensor's image before it was undistorted, not of the images that were calibrated"
+    exposure_ratio = camera.shutter.exposure_ratio
+    exposure = {} if exposure_ratio is None else {"exposure_time_s": exposure_ratio * calibration.frame_interval_s}
     return {
         "written_by": "rssc export",
         "calibration_status": calibration.status,
         "readout_time_s": readout_time_s,
         "line_delay_s": readout_time_s / camera.line_count,
         "frame_interval_s": calibration.frame_interval_s,
+        **exposure,
         "direction": camera.shutter.direction,
         "units": exporter.units,
         "span": exporter.span,

@@ -140,6 +140,12 @@ class Export:
         return abs(self.camera.shutter.readout_ratio) * self.frame_interval_s
 
     @property
+    def exposure_time_s(self) -> float | None:
+        """How long a row is exposed; None where it is unknown."""
+        ratio = self.camera.shutter.exposure_ratio
+        return None if ratio is None else ratio * self.frame_interval_s
+
+    @property
     def frames(self) -> Stretch:
         """The stretch of a format with poses."""
         assert self.stretch is not None
@@ -155,13 +161,17 @@ class Export:
 
     def row_poses(self, row: float) -> FloatArray:
         """(f, 3, 4) cam_from_world of each frame when a row is read."""
+        return self.poses_after(self.row_delay(row))
+
+    def poses_after(self, delay: float) -> FloatArray:
+        """(f, 3, 4) cam_from_world of each frame so many frame intervals after row 0 is read."""
         trajectory = self.frames.scene.trajectory
         if trajectory is None:
             raise InputError(
                 "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
                 "unknown; calibrate with the method auto."
             )
-        return trajectory.cam_from_world(self.row_times(row))
+        return trajectory.cam_from_world(self.frames.scene.frame_times + delay)
 
     @property
     def image_names(self) -> tuple[str, ...]:

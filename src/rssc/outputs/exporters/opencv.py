@@ -30,6 +30,7 @@ def _opencv(export: Export) -> Files:
         + f"readout_time_s: {export.readout_time_s!r}\n"
         + f"line_delay_s: {export.readout_time_s / export.line_count!r}\n"
         + f"frame_interval_s: {export.frame_interval_s!r}\n"
+        + ("" if export.exposure_time_s is None else f"exposure_time_s: {export.exposure_time_s!r}\n")
         + f'readout_direction: "{camera.shutter.direction}"\n'
     )
     return {"camera.yaml": text.encode()}

@@ -6,11 +6,17 @@ Both take camera to world with OpenGL's camera axes (x right, y up, z back), so 
 
 nerfstudio moves the camera from the pose of the middle row with constant velocities; instant-ngp interpolates between
 the poses of the image's upper and lower edge. Neither follows the trajectory within a frame more closely than that.
+
+Both know motion blur as the mean over an exposure around the row's time, as we do. 3dgs-deblur takes `exposure_time` in
+seconds. instant-ngp sees a pixel at t = A + B u + C v + D b of the way from start to end, with b uniform in 0 .. 1: an
+exposure e then puts start and end half of it before and after the readout T, with C (or B) = T / (T + e) and
+D = e / (T + e).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from rssc.io.ply import ply_bytes
 from rssc.model.arrays import FloatArray
@@ -92,7 +98,8 @@ def _nerfstudio(export: Export) -> Files:
         "camera_model": "OPENCV_FISHEYE" if export.is_fisheye else "OPENCV",
         **_intrinsics(export),
         "rolling_shutter_time": export.readout_time_s,
-        "exposure_time": 0.0,
+        # 0 stands for no blur: where the exposure is unknown, none is compensated.
+        "exposure_time": export.exposure_time_s or 0.0,
         "ply_file_path": "sparse_pc.ply",
         "frames": frames,
     }
@@ -102,8 +109,10 @@ def _nerfstudio(export: Export) -> Files:
 
 
 NERFSTUDIO = Exporter(
-    description="transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time",
-    units="pixels; rolling_shutter_time in s; velocities per s in scene units and radians, in OpenGL camera axes",
+    description="transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time, "
+    "exposure_time",
+    units="pixels; rolling_shutter_time and exposure_time (0 where unknown) in s; velocities per s in scene units and "
+    "radians, in OpenGL camera axes",
     span="H line delays: pixel y (0.5 in the first row) is seen rolling_shutter_time * (y / H - 0.5) after the pose",
     reference_row="middle row, (H - 1) / 2 counted from 0",
     pixel_centre=CENTRE_HALF,
@@ -122,10 +131,30 @@ def _field(export: Export) -> dict[str, object]:
     return {"scale": scale, "offset": (0.5 - scale * centre).tolist(), "aabb_scale": 16}
 
 
+def _interpolated(starts: FloatArray, ends: FloatArray, share: float) -> FloatArray:
+    """(n, 4, 4) poses between (0) and (1) others or beyond them, as instant-ngp interpolates: rotation spherically,
+    translation linearly."""
+    first = Rotation.from_matrix(starts[:, :3, :3])
+    turn = Rotation.from_matrix(ends[:, :3, :3]) * first.inv()
+    rotations = (Rotation.from_rotvec(share * turn.as_rotvec()) * first).as_matrix()
+    centres = (1 - share) * starts[:, :3, 3:] + share * ends[:, :3, 3:]
+    return homogeneous(np.concatenate([rotations, centres], axis=2))
+
+
 def _instant_ngp(export: Export) -> Files:
     first_edge, last_edge = -HALF_PIXEL, export.line_count - HALF_PIXEL
     starts = _world_from_cam_opengl(export.row_poses(first_edge))
     ends = _world_from_cam_opengl(export.row_poses(last_edge))
+    exposure, readout = export.camera.shutter.exposure_ratio or 0.0, abs(export.camera.shutter.readout_ratio)
+    across, blur = 1.0, 0.0
+    if exposure > 0:
+        across, blur = readout / (readout + exposure), exposure / (readout + exposure)
+        if readout > 0:
+            # Beyond both edges as between them, so that the middle of every row's exposure stays where it is.
+            share = exposure / readout / 2
+            starts, ends = _interpolated(starts, ends, -share), _interpolated(starts, ends, 1 + share)
+        else:
+            starts, ends = (_world_from_cam_opengl(export.poses_after(end * exposure)) for end in (-0.5, 0.5))
     intrinsics = _intrinsics(export)
     if export.is_fisheye:
         # With all coefficients zero instant-ngp assumes a pinhole, even where is_fisheye is set.
@@ -134,7 +163,7 @@ def _instant_ngp(export: Export) -> Files:
         "rssc": dict(export.statement),
         **intrinsics,
         **_field(export),
-        "rolling_shutter": [0.0, 0.0, 1.0, 0.0] if export.camera.shutter.axis == "rows" else [0.0, 1.0, 0.0, 0.0],
+        "rolling_shutter": [0.0, *((0.0, across) if export.camera.shutter.axis == "rows" else (across, 0.0)), blur],
         "frames": [
             {
                 "file_path": f"images/{name}",
@@ -148,10 +177,12 @@ def _instant_ngp(export: Export) -> Files:
 
 
 INSTANT_NGP = Exporter(
-    description="transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end",
-    units="pixels; time as a share of the readout: t = u or v in 0 .. 1 across the image, whichever way it is read",
-    span="H line delays: from the upper edge of the image (t = 0) to its lower edge (t = 1); sideways, left to right",
-    reference_row="none: start is the pose at the upper (left) edge, row -0.5; end at the lower (right), row H - 0.5",
+    description="transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end, with exposure",
+    units="pixels; time as a share of the way from start to end: t = B u + C v + D b with u, v in 0 .. 1 across the "
+    "image, whichever way it is read, and b in 0 .. 1 within the exposure (D = 0 where it is unknown)",
+    span="H line delays: from the upper edge of the image (t = D / 2) to its lower (1 - D / 2); sideways from the left",
+    reference_row="none: start is the pose at the upper (left) edge, row -0.5, end at the lower (right), row H - 0.5; "
+    "with an exposure both lie half of it further out",
     pixel_centre=CENTRE_HALF,
     files=_instant_ngp,
     has_poses=True,

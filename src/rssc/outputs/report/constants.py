@@ -29,10 +29,8 @@ class ReportConstants(Constants):
     """Residuals longer than that are marked as outliers; one in 3,000 of Gaussian ones is."""
     least_motion_px: float = 0.05
     """Image motion per frame interval below which a residual has no direction of motion."""
-    uncertainty_columns: int = 33
-    """Nodes of the projection-uncertainty map along the width; it is smooth, and contours interpolate."""
-    uncertainty_rows: int = 25
-    """The same along the height."""
+    arrow_step: int = 4
+    """Every fourth node of the projection grid has an arrow in the map of a difference; more hide the contours."""
     path_samples_per_frame: int = 4
     """Samples of the trajectory per frame; its knots are at least half a frame apart."""
     cameras: int = 8

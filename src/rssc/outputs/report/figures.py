@@ -24,9 +24,7 @@ from rssc.outputs.report.plots import (
     compact,
     empty_plot,
     image_plot,
-    round_step,
 )
-from rssc.outputs.report.projection_uncertainty import projection_uncertainty, uncertainty_grid
 from rssc.outputs.report.residuals import Residuals
 from rssc.outputs.report.summary import half_width, line_name, number
 
@@ -147,28 +145,6 @@ def knot_readouts(knots: Sequence[TriedKnots], calibration: Calibration) -> Figu
         "The readout ratio for splines that allow faster (small knot spacing) or slower changes of motion. Good: the "
         "finer ones agree. Bad: the readout drifts with the spacing; it then depends on the assumed smoothness.",
         _ratio_words("knot spacing", labels, knots),
-    )  # fmt: skip
-
-
-def projection_map(calibration: Calibration) -> Figure:
-    """Standard deviation of the projection over the image."""
-    camera = calibration.camera
-    sigmas = projection_uncertainty(calibration)
-    columns, rows = uncertainty_grid(camera)
-    centre, worst = float(sigmas[len(rows) // 2, len(columns) // 2]), float(np.nanmax(sigmas))
-    step = round_step(worst / 5)
-    plot = image_plot(camera)
-    add_trace(plot, "contour", x=columns, y=rows, z=compact(sigmas), zmin=0, zmax=1.3 * worst, showscale=False,
-              contours={"start": step, "end": worst, "size": step, "showlabels": True, "coloring": "heatmap",
-                        "labelfont": {"size": 12, "color": INK}},
-              line={"color": INK, "width": 0.7}, colorscale=[(0, PAPER), (1, ACCENT)],
-              hovertemplate="(%{x:.0f}, %{y:.0f}): %{z:.3g} px<extra></extra>")  # fmt: skip
-    return Figure(
-        "projection", "Projection uncertainty over the image", plot,
-        "Standard deviation in pixels of the projection of a far point, from the covariance of the lens. The part that "
-        "a rotation of the camera compensates is removed, because the poses absorb it. Good: far below a pixel up to "
-        "the corners. Bad: corners many times worse than the centre, where there were no tracks.",
-        f"Map of the projection's standard deviation: {centre:.2g} pixels in the centre, {worst:.2g} at worst.",
     )  # fmt: skip
 
 

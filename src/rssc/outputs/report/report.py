@@ -15,11 +15,15 @@ from rssc.errors import InputError
 from rssc.footage.footage import read_frames
 from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.files import write_text
+from rssc.io.reference_file import Reference
 from rssc.model.calibration import Calibration
 from rssc.model.covariance import UNKNOWN_SIGMA
 from rssc.model.lens import LENS_MODELS
+from rssc.model.projection import ProjectionDifference
 from rssc.model.scene import Scene
+from rssc.outputs.evaluate import compare
 from rssc.outputs.exporters import EXPORTERS
+from rssc.outputs.projection_table import difference_rows
 from rssc.outputs.rectify import rectify_frame
 from rssc.outputs.report import figures
 from rssc.outputs.report.constants import REPORT
@@ -33,6 +37,7 @@ from rssc.outputs.report.pictures import (
     track_picture,
 )
 from rssc.outputs.report.plots import Figure
+from rssc.outputs.report.projection_figures import difference_map, projection_map
 from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.scene_view import motion_view, scene_view
 from rssc.outputs.report.summary import (
@@ -40,6 +45,7 @@ from rssc.outputs.report.summary import (
     VERDICTS,
     field_of_view,
     half_width,
+    number,
     quantities,
     unknown_lens_parameters,
 )
@@ -57,19 +63,30 @@ class BeforeAfter:
     """How far the image moves during the readout."""
 
 
-def write_report(calibration: Calibration, path: Path | str, images: FrameReader = read_frames) -> None:
+def write_report(
+    calibration: Calibration,
+    path: Path | str,
+    images: FrameReader = read_frames,
+    reference: Reference | None = None,
+) -> None:
     """Writes the report of a calibration; the file appears only when it is complete.
 
     Args:
         calibration: With its stretches; without them the report has the numbers and no pictures.
         path: Usually `report.html`.
         images: Reads frames of a source. Where the source is missing, the report says so and has no pictures.
+        reference: A known camera or another calibration, whose projection is compared.
     """
-    write_text(Path(path), render_report(calibration, images))
+    write_text(Path(path), render_report(calibration, images, reference))
 
 
-def render_report(calibration: Calibration, images: FrameReader = read_frames) -> str:
+def render_report(
+    calibration: Calibration, images: FrameReader = read_frames, reference: Reference | None = None
+) -> str:
     """The report as a page."""
+    evaluation = None if reference is None else compare(calibration, reference)
+    difference = None if evaluation is None else evaluation.projection
+    name = "" if reference is None else reference.name
     scenes = [with_trajectory(stretch.scene, calibration.knot_spacing) for stretch in calibration.stretches]
     residuals = residuals_of(scenes) if scenes else None
     tracks, before_after, notes = None, None, list(calibration.notes)
@@ -80,7 +97,10 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
             notes.append(f"no frames are shown here: {error}")
     groups = {
         "fit": _fit_figures(calibration, residuals),
-        "certainty": _certainty_figures(calibration) if calibration.statistics.frames else [],
+        "certainty": _certainty_figures(calibration, compared=difference is not None)
+        if calibration.statistics.frames
+        else [],
+        "compared": _compared_figures(calibration, difference, name) if difference is not None else [],
         "motion": [scene_view(scenes[0]), motion_view(scenes[0], calibration.frame_interval_s)] if scenes else [],
         "solve": _solve_figures(calibration),
     }
@@ -102,6 +122,10 @@ def render_report(calibration: Calibration, images: FrameReader = read_frames) -
         trail_frames=REPORT.trail_frames,
         before_after=before_after,
         groups=groups,
+        evaluation=evaluation,
+        reference_name=name,
+        places=() if difference is None else difference_rows(difference),
+        number=number,
         name=_name(calibration),
         rectify=_rectify_command(calibration),
         exporters=EXPORTERS,
@@ -155,7 +179,7 @@ def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[
     ]
 
 
-def _certainty_figures(calibration: Calibration) -> list[Figure]:
+def _certainty_figures(calibration: Calibration, *, compared: bool) -> list[Figure]:
     made: list[Figure] = []
     windows = [one for one in calibration.uncertainty.windows if 0 < one.sigma < UNKNOWN_SIGMA]
     knots = [one for one in calibration.uncertainty.knot_spacings if 0 < one.sigma < UNKNOWN_SIGMA]
@@ -163,11 +187,18 @@ def _certainty_figures(calibration: Calibration) -> list[Figure]:
         made.append(figures.window_readouts(windows, calibration))
     if knots:
         made.append(figures.knot_readouts(knots, calibration))
-    if calibration.parameters and not unknown_lens_parameters(calibration):
-        made.append(figures.projection_map(calibration))
+    if calibration.parameters and not unknown_lens_parameters(calibration) and not compared:
+        made.append(projection_map(calibration))
     if calibration.parameters:
         made.append(figures.correlations(calibration))
     return made
+
+
+def _compared_figures(calibration: Calibration, difference: ProjectionDifference, name: str) -> list[Figure]:
+    return [
+        projection_map(calibration, difference),
+        difference_map(calibration.camera, difference, name),
+    ]
 
 
 def _solve_figures(calibration: Calibration) -> list[Figure]:

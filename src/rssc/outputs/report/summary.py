@@ -47,6 +47,7 @@ def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
         _quantity("Readout ratio", ratio, sigma, "of a frame"),
         _quantity("Line delay", abs(ratio) * interval_ms * 1e3 / lines, sigma * interval_ms * 1e3 / lines,
                   f"µs per {line_name(camera)}"),
+        _exposure(calibration),
     ]  # fmt: skip
     labels = {"fx": "Focal length fx", "fy": "Focal length fy", "cx": "Principal point cx", "cy": "Principal point cy"}
     for name, value in zip(lens.parameter_names, lens.parameters, strict=True):
@@ -55,7 +56,15 @@ def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
     return tuple(rows)
 
 
-def _quantity(label: str, value: float, sigma: float, unit: str) -> Quantity:
+def _exposure(calibration: Calibration) -> Quantity:
+    time_s = calibration.exposure_time_s
+    if time_s is None:
+        return Quantity("Exposure time", "unknown", "no motion blur was measured")
+    sigma_ms = 1e3 * calibration.exposure_sigma * calibration.frame_interval_s
+    return _quantity("Exposure time", 1e3 * time_s, sigma_ms, "ms", least=0.0)
+
+
+def _quantity(label: str, value: float, sigma: float, unit: str, least: float = -np.inf) -> Quantity:
     if sigma == 0.0:
         return Quantity(label, number(value, 1e-4 * max(abs(value), 1.0)), "assumed, not estimated", unit)
     if sigma >= UNKNOWN_SIGMA:
@@ -63,7 +72,7 @@ def _quantity(label: str, value: float, sigma: float, unit: str) -> Quantity:
     half = SIGMAS_95 * sigma
     # Where it is poorly determined, the value still shows its first two digits.
     shown = number(value, min(half, max(abs(value), 1e-6)))
-    return Quantity(label, shown, f"{number(value - half, half)} to {number(value + half, half)}", unit)
+    return Quantity(label, shown, f"{number(max(value - half, least), half)} to {number(value + half, half)}", unit)
 
 
 def line_name(camera: Camera) -> str:
