@@ -18,7 +18,7 @@ import numpy as np
 from rssc.inference.choices import CHOICES, try_knots, try_lenses, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
-from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
+from rssc.inference.uncertainty import Uncertainty, assess_uncertainty, knots_part, lens_part
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
@@ -145,9 +145,16 @@ def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertai
     nearest = min(coarse, key=lambda knot: knot.adjustment.options.knot_spacing, default=None)
     coarser = nearest and (nearest.adjustment.options.knot_spacing / spacing, nearest.adjustment.scene.camera)
     model = chosen.adjustment.scene.camera.lens.model
-    # `assess_uncertainty` takes the spread around the first one.
+    # `lens_part` takes the spread around the first one.
     lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
     probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
     tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
-    return assess_uncertainty(chosen.adjustment, chosen.covariance, finer, coarser, tried)
+    shared = chosen.covariance
+    if shared is None:
+        return assess_uncertainty(chosen.adjustment, None)
+    knots_and_lens = (
+        knots_part(chosen.adjustment.scene.camera, shared, finer, coarser),
+        lens_part(tried, shared.parameters),
+    )
+    return assess_uncertainty(chosen.adjustment, shared, knots_and_lens)

@@ -54,6 +54,8 @@ class Influence:
     """(m, k)"""
     estimated_count: int
     """Number of estimated parameters: globals, poses and points."""
+    readout_information: FloatArray
+    """(m,) what each observation tells of the readout, the other globals unknown; in the units of `information`."""
 
 
 @with_serial_blas
@@ -72,14 +74,26 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     except SingularError:
         return None
     scores = np.zeros((len(problem.spline.weights), global_count))
+    told, direction = np.zeros(len(scores)), np.zeros(global_count)
+    direction[free] = _readout_direction(information, problem.estimated_names)
 
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, scores
-        )
+            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, direction,
+            scores, told,
+        )  # fmt: skip
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
-    return Influence(problem.estimated_names, information, scores[:, free], problem.estimated_count)
+    return Influence(problem.estimated_names, information, scores[:, free], problem.estimated_count, told)
+
+
+def _readout_direction(information: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """(k,) change of the globals with the readout, by 1, the others following optimally; 0 where it is fixed."""
+    if "readout_ratio" not in names:
+        return np.zeros(len(names))
+    at = names.index("readout_ratio")
+    column = np.linalg.solve(information, np.eye(len(names))[at])
+    return column / column[at]
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
