@@ -61,8 +61,8 @@ class Combination:
     scatter: FloatArray
     """(k,) standard deviation of the estimates beyond their error bars."""
 
-    def agreement(self) -> float:
-        """Probability of the largest disagreement, corrected for looking at several parameters (Bonferroni)."""
+    def agreement(self) -> tuple[float, str]:
+        """Probability of the largest disagreement, corrected for looking at several parameters, and its parameter."""
         return least_probability(self.covariance.parameters, self.consistency)
 
 
@@ -94,7 +94,8 @@ def combine(
     seen: NDArray[np.bool_] = np.diag(information) > 0
     total = _inverse(information, seen, 0.0)
     weights = np.array([total @ one for one in informations])
-    mean: FloatArray = np.where(seen, np.einsum("nij,nj->i", weights, stacked), stacked.mean(axis=0))
+    weighted = np.asarray(np.einsum("nij,nj->i", weights, stacked), np.float64)
+    mean = np.where(seen, weighted, stacked.mean(axis=0))
     noise_part, effect_part = (np.einsum("nij,njk,nlk->il", weights, one, weights) for one in (noise, pairs * between))
     widened = (noise_part + effect_part) * np.outer(effects.factors, effects.factors)
     shares = np.maximum(np.trace(weights, axis1=1, axis2=2), 0.0)
@@ -115,10 +116,13 @@ def combine(
     )
 
 
-def least_probability(names: Sequence[str], probabilities: FloatArray) -> float:
-    """The least of the compared parameters' probabilities, times their number (Bonferroni), at most 1."""
+def least_probability(names: Sequence[str], probabilities: FloatArray) -> tuple[float, str]:
+    """The least of the compared parameters' probabilities, times their number (Bonferroni), and the parameter."""
     compared = [i for i, name in enumerate(names) if name in COMPARED]
-    return float(min(1.0, len(compared) * probabilities[compared].min())) if compared else 1.0
+    if not compared:
+        return 1.0, ""
+    least = min(compared, key=lambda i: probabilities[i])
+    return min(1.0, len(compared) * float(probabilities[least])), names[least]
 
 
 def scatter_beyond(values: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -153,8 +153,6 @@ def _assess(knots: Sequence[Candidate], lenses: Sequence[Candidate]) -> Uncertai
     shared = chosen.covariance
     if shared is None:
         return assess_uncertainty(chosen.adjustment, None)
-    knots_and_lens = (
-        knots_part(chosen.adjustment.scene.camera, shared, finer, coarser),
-        lens_part(tried, shared.parameters),
-    )
-    return assess_uncertainty(chosen.adjustment, shared, knots_and_lens)
+    camera = chosen.adjustment.scene.camera
+    contributions = knots_part(camera, shared, finer, coarser), lens_part(tried, shared.parameters)
+    return assess_uncertainty(chosen.adjustment, shared, contributions)

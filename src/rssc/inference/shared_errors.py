@@ -92,7 +92,7 @@ def _readout_direction(information: FloatArray, names: tuple[str, ...]) -> Float
     if "readout_ratio" not in names:
         return np.zeros(len(names))
     at = names.index("readout_ratio")
-    column = np.linalg.solve(information, np.eye(len(names))[at])
+    column = np.asarray(np.linalg.solve(information, np.eye(len(names))[at]), np.float64)
     return column / column[at]
 
 

@@ -70,6 +70,8 @@ class Uncertainty:
     consistency: float = 1.0
     """Probability that windows differ at least this much from each other and from the whole by chance, corrected for
     looking at several parameters."""
+    disagreement: str = ""
+    """The parameter that windows differ in most; empty where there are none."""
     frame_shares: tuple[float, ...] = ()
     """Share of each frame in what is known about the readout; empty where it was not measured."""
     notes: tuple[str, ...] = ()
@@ -99,7 +101,7 @@ def assess_uncertainty(
     if shared is None:
         return Uncertainty(noise, {"noise": _sigmas(noise)})
     windows = tuple(replace(window, covariance=_with_rest(window.covariance)) for window in adjust_windows(adjustment))
-    added, consistency = _between_windows(adjustment, shared, windows)
+    added, (consistency, disagreement) = _between_windows(adjustment, shared, windows)
     parts = (*contributions, Contribution("windows", _shaped(added, shared), common=False))
     own = shared.matrix + sum(part.matrix for part in parts if not part.common)
     common = np.zeros_like(own) + sum(part.matrix for part in parts if part.common)
@@ -118,6 +120,7 @@ def assess_uncertainty(
         common=Covariance(names, common + rest.matrix),
         windows=windows,
         consistency=consistency,
+        disagreement=disagreement,
         frame_shares=readout_shares(adjustment),
         notes=tuple(filter(None, [note_on_windows(adjustment.scene.tracks.frame_count, windows)])),
     )
@@ -194,11 +197,13 @@ def _left_of_coarser(coarser: tuple[float, Camera] | None, values: FloatArray, n
     return left * np.abs(parameter_values(camera, names) - values)
 
 
-def _between_windows(adjustment: Adjustment, shared: Covariance, windows: Sequence[Window]) -> tuple[FloatArray, float]:
-    """(k,) sigma to add because windows and the whole differ, and the probability of differences as large."""
+def _between_windows(
+    adjustment: Adjustment, shared: Covariance, windows: Sequence[Window]
+) -> tuple[FloatArray, tuple[float, str]]:
+    """(k,) sigma to add because windows and the whole differ; probability and parameter of the largest difference."""
     names = shared.parameters
     if not windows:
-        return np.zeros(len(names)), 1.0
+        return np.zeros(len(names)), (1.0, "")
     estimates = np.array([parameter_values(window.adjustment.scene.camera, names) for window in windows])
     variances = np.array([_diagonal(window.covariance, names) ** 2 for window in windows])
     whole = parameter_values(adjustment.scene.camera, names)

@@ -74,8 +74,8 @@ def note_on_windows(frame_count: int, windows: Sequence[Window]) -> str:
         return ""
     least = 2 * WINDOWS.short_frames
     if frame_count < least:
-        return f"parts of the clip were not compared with each other: {frame_count} frames are too few, {least} are enough."
-    return "parts of the clip were not compared with each other: none of them constrains the camera by itself."
+        return f"parts of the clip were not compared: {frame_count} frames are too few, at least {least} are needed."
+    return "parts of the clip were not compared: none of them constrains the camera by itself."
 
 
 def compare_windows(
@@ -90,8 +90,8 @@ def compare_windows(
         whole_variances: (k,)
 
     Returns:
-        (k,) the standard deviation to add to the whole; 0 where the differences may be chance. Effects on single windows
-        average out in the whole; a shift of the whole against the mean of the windows does not.
+        (k,) the standard deviation to add to the whole; 0 where the differences may be chance. Effects on single
+        windows average out in the whole; a shift of the whole against the mean of the windows does not.
         (k,) probability of differences at least as large by chance.
     """
     count = len(values)
@@ -102,7 +102,7 @@ def compare_windows(
     expected = np.maximum(1.0 / total - whole_variances, WINDOWS.min_difference / total)
     shift: FloatArray = (mean - whole) ** 2
     # Contrasts of the windows and their mean less the whole are independent if the whole is efficient.
-    probability: FloatArray = chdtrc(count, squares + shift / expected)
+    probability = np.asarray(chdtrc(count, squares + shift / expected), np.float64)
     added = scatter_beyond(values, variances)[1] ** 2 / count + np.maximum(shift - expected, 0.0)
     return np.where(probability < WINDOWS.significance, np.sqrt(added), 0.0), probability
 

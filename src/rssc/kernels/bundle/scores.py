@@ -5,8 +5,8 @@ B = L^-T (F - Y A) from the eliminated system), a residual r changes by
 
     a = dr/dg - dr/dd A - dr/dp B        sum of w a' a = information        step = -information^-1 sum of w a' r
 
-so that w a' r is an observation's score, and scores add up to zero at the optimum. Its information along a direction q of
-the globals is w (a q)' (a q).
+so that w a' r is an observation's score, and scores add up to zero at the optimum. Its information along a direction q
+of the globals is w (a q)' (a q).
 """
 
 import numpy as np
