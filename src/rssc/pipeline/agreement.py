@@ -87,7 +87,7 @@ def find_disagreements(combined: Combined) -> list[str]:
 
 
 def find_readout_frames(results: Sequence[StretchResult]) -> tuple[FrameShare, ...]:
-    """Of each stretch the frame that tells most of the readout, and others above the limit, with their shares in all."""
+    """Of each stretch the frame that tells most of the readout, and others above the limit; shares in all stretches."""
     informations = np.array([one.inference.covariance.sigma("readout_ratio") for one in results])
     informations = 1.0 / np.maximum(informations, 1e-150) ** 2
     found: list[FrameShare] = []
