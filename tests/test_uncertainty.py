@@ -199,15 +199,6 @@ def test_information_on_the_readout_adds_up(adjustment):
     assert len(shares) == 50 and sum(shares) == pytest.approx(1.0) and max(shares) < 0.2
 
 
-def test_a_frame_that_tells_most_of_the_readout_has_the_largest_share(adjustment):
-    tracks = adjustment.scene.tracks
-    sigmas = np.where(tracks.frames == 12, tracks.sigmas, 30 * tracks.sigmas)
-    # A weight 900 times that of the others, with poses that the others do not know.
-    sharp = replace(adjustment.scene, tracks=replace(tracks, sigmas=sigmas))
-    shares = readout_shares(replace(adjustment, scene=sharp))
-    assert np.argmax(shares) == 12 and shares[12] > 2 * max(readout_shares(adjustment))
-
-
 @pytest.mark.parametrize("freedom", [3.0, 8.0, np.inf])
 def test_student_fit_finds_the_tails(freedom):
     rng = np.random.default_rng(4)

@@ -106,7 +106,9 @@ def name_frames(frames: Sequence[FrameShare]) -> tuple[list[str], list[str]]:
     named = [one for one in frames if one.share > AGREEMENT.frame_named]
     if not named:
         return [], []
-    which = f"frame{'s' * (len(named) > 1)} {_joined([str(one.frame) for one in named])}"
+    several = len({one.source for one in frames}) > 1
+    numbers = [f"{one.frame} of {one.source}" if several else str(one.frame) for one in named]
+    which = f"frame{'s' * (len(named) > 1)} {_joined(numbers)}"
     shares = _joined([f"{100 * one.share:.0f} %" for one in named])
     words = f"{which} alone {'supply' if len(named) > 1 else 'supplies'} {shares} of what is known about the readout"
     if sum(one.share for one in named) > AGREEMENT.frames_doubted:
