@@ -31,7 +31,7 @@ def one_camera(seed: int, count: int, effect: str, common: float) -> tuple[float
     found = combine(drawn.values, drawn.own, drawn.common)
     sigmas = np.sqrt(np.diag(found.covariance.matrix))
     held = np.abs(found.values - drawn.truth) < SIGMAS_95 * sigmas
-    alone = np.linalg.inv(np.sum([np.linalg.inv(one.matrix) for one in drawn.own], axis=0))
+    alone = np.asarray(np.linalg.inv(np.sum([np.linalg.inv(one.matrix) for one in drawn.own], axis=0)), np.float64)
     widths = sigmas / np.sqrt(np.diag(alone) + np.diag(drawn.common[0].matrix))
     return float(held.mean()), float(held[0]), float(np.median(widths))
 
