@@ -11,6 +11,7 @@ from rssc.errors import InputError
 NAMES = {
     "golden": "the five methods against the optimum of the authors' code",
     "honesty": "errors of te against its covariance on simulated scenes",
+    "stretches": "whether intervals hold when several stretches are combined",
     "solver": "time per iteration, memory and growth with the number of frames",
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the two real clips against their laboratory values",

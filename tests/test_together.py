@@ -11,6 +11,7 @@ import pytest
 from rssc.cli.options import exit_code
 from rssc.inference.evidence import Candidate
 from rssc.inference.infer import infer
+from rssc.inference.windows import Window
 from rssc.model import Lens
 from rssc.model.camera import Shutter
 from rssc.model.covariance import Covariance
@@ -18,14 +19,17 @@ from rssc.model.stretch import Stretch
 from rssc.pipeline import several
 from rssc.pipeline.calibrate import conclude
 from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.result import make_result
 from rssc.pipeline.several import (
     ChosenStretch,
+    Combined,
     calibrate_stretches,
     combine_stretches,
     common_camera,
     with_common_model,
 )
 from rssc.pipeline.stretch import StretchResult
+from rssc.pipeline.verdict import judge
 from rssc.runtime.pool import WorkerDiedError
 from rssc.runtime.progress import Stages
 from rssc.simulation.scenes import simulate_scene
@@ -106,6 +110,110 @@ def test_clips_are_combined_by_their_readout_time(right):
         np.testing.assert_allclose(stretch.scene.frame_times * interval_s, one.stretch.times_s, atol=1e-12)
         poses = one.stretch.scene.trajectory.cam_from_world(one.stretch.scene.frame_times)
         np.testing.assert_allclose(poses, one.stretch.scene.cam_from_world, atol=1e-9)
+
+
+def test_parts_are_counted_in_the_common_interval(right):
+    part = replace(right.uncertainty, common=right.covariance, parts={"noise": {"fx": 1.0, "readout_ratio": 0.01}})
+    combined = combine_stretches(
+        [result(replace(right, uncertainty=part)), result(right, 29.7)], CalibrateOptions(), Stages()
+    )
+    factor = 1 / 30 / combined.frame_interval_s
+    first = combined.results[0].inference
+    assert first.uncertainty.parts["noise"] == {"fx": 1.0, "readout_ratio": pytest.approx(0.01 * factor)}
+    for covariance in (first.uncertainty.common, first.covariance):
+        assert covariance.sigma("readout_ratio") == pytest.approx(factor * right.covariance.sigma("readout_ratio"))
+    for tried in (*first.knots, *first.lenses):
+        given = right.adjustment.scene.camera.shutter.readout_ratio
+        assert tried.adjustment.scene.camera.shutter.readout_ratio == pytest.approx(factor * given)
+    parts = make_result(combined, judge(combined), CalibrateOptions(), {}).uncertainty.parts
+    assert list(parts) == ["own", "stretches", "common"]
+    for name in combined.covariance.parameters:
+        squares = sum(sigmas[name] ** 2 for sigmas in parts.values())
+        assert squares == pytest.approx(combined.covariance.sigma(name) ** 2)
+
+
+def together(right, sigma, share=None, **estimates):
+    """Stretches with these estimates of one parameter, each with this sigma; the others agree."""
+    ((name, values),) = estimates.items()
+    parameters = right.covariance.parameters
+    sigmas = [sigma if one == name else right.covariance.sigma(one) for one in parameters]
+    uncertainty = replace(right.uncertainty, covariance=Covariance(parameters, np.diag(np.square(sigmas))))
+    if share is not None:
+        uncertainty = replace(uncertainty, frame_shares=share)
+    results = []
+    for value in values:
+        camera = right.adjustment.scene.camera
+        if name == "readout_ratio":
+            camera = camera.with_readout_ratio(value)
+        else:
+            camera = camera.with_lens(replace(camera.lens, **{name: value}))
+        adjustment = replace(right.adjustment, scene=replace(right.adjustment.scene, camera=camera))
+        results.append(result(replace(right, adjustment=adjustment, uncertainty=uncertainty)))
+    if len(results) == 1:
+        one = results[0]
+        return Combined(camera, uncertainty.covariance, one.frame_interval_s, (one,), (one.stretch,))
+    camera, covariance, combination = common_camera(results)
+    stretches = tuple(one.stretch for one in results)
+    return Combined(camera, covariance, results[0].frame_interval_s, tuple(results), stretches, combination)
+
+
+def test_stretches_that_contradict_each_other_are_degenerate(right):
+    """A gimbal drone with little motion: three focal lengths, one of which is right at best."""
+    verdict = judge(together(right, 8.0, fx=(1259.0, 870.0, 560.0)))
+    assert verdict.status == "degenerate"
+    assert verdict.reasons[0].startswith("stretches contradict each other: fx 1259, 870 and 560; are all of one camera")
+    verdict = judge(together(right, 0.003, readout_ratio=(0.9, 0.55)))
+    assert verdict.status == "degenerate" and "readout ratio 0.900 and 0.550" in verdict.reasons[0]
+    assert not any("faster" in reason for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "values"), [(300.0, (1259.0, 870.0, 560.0)), (30.0, (740.0, 870.0)), (0.3, (740.0, 750.0))],
+    ids=["within the bars", "within plausible effects", "small"],
+)  # fmt: skip
+def test_stretches_that_differ_by_chance_or_by_little_do_not_contradict(right, sigma, values):
+    verdict = judge(together(right, sigma, fx=values))
+    assert not any("contradict" in reason for reason in verdict.reasons)
+    disagree = any("stretches disagree by more than their error bars (fx 740 and 750)" in r for r in verdict.reasons)
+    assert disagree == (sigma == 0.3)
+
+
+def test_windows_that_disagree_are_flagged_with_values(right):
+    combined = together(right, 0.02, readout_ratio=(0.449,))
+    one = combined.results[0]
+    windows = tuple(
+        Window(0, 10, replace(right.adjustment, scene=replace(one.stretch.scene, camera=camera)), right.covariance)
+        for camera in (combined.camera.with_readout_ratio(0.27), combined.camera.with_readout_ratio(0.36))
+    )
+    assessed = replace(
+        one.inference.uncertainty, windows=windows, consistency=1e-6, disagreement="readout_ratio", notes=("a note.",)
+    )
+    results = (replace(one, inference=replace(one.inference, uncertainty=assessed)),)
+    verdict = judge(replace(combined, results=results))
+    assert verdict.status == "weak"
+    assert any("(readout ratio 0.270 and 0.360, 0.449 for the whole)" in reason for reason in verdict.reasons)
+    assert "a note." in verdict.notes
+    # The bar is wide, but faster motion does not help.
+    assert "the readout ratio is only known to +-0.039" in verdict.reasons
+    assert any("faster motion" in reason for reason in judge(combined).reasons)
+
+
+def test_frames_that_decide_the_readout_are_named(right):
+    shares = np.full(20, 0.57 / 19)
+    shares[12] = 0.43
+    verdict = judge(together(right, 0.001, tuple(shares), readout_ratio=(0.6,)))
+    assert any("frame 12 alone supplies 43 % of what is known about the readout" in note for note in verdict.notes)
+    # Half of it comes from the other stretch.
+    verdict = judge(together(right, 0.001, tuple(shares), readout_ratio=(0.6, 0.6)))
+    assert any("frames 12 and 12 alone supply 22 % and 22 %" in note for note in verdict.notes)
+    assert [(one.frame, round(one.share, 3)) for one in verdict.readout_frames] == [(12, 0.215)] * 2
+    shares = np.full(20, 0.1 / 18)
+    shares[[0, -1]] = 0.5, 0.4
+    verdict = judge(together(right, 0.001, tuple(shares), readout_ratio=(0.6,)))
+    assert any("frames 0 and 19 alone supply 50 % and 40 %" in reason for reason in verdict.reasons)
+    shares = np.full(20, 0.05)
+    verdict = judge(together(right, 0.001, tuple(shares), readout_ratio=(0.6,)))
+    assert not any("alone" in word for word in (*verdict.reasons, *verdict.notes))
 
 
 def test_stretches_that_know_nothing_make_a_degenerate_result(right):

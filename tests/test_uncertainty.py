@@ -1,4 +1,4 @@
-"""Error bars: scores, shared errors, windows and the combination of estimates."""
+"""Error bars: scores, shared errors, windows and other parts."""
 
 from dataclasses import replace
 
@@ -7,12 +7,10 @@ import pytest
 
 import rssc
 from rssc.inference import windows
-from rssc.inference.combine import combine, excess_scatter
 from rssc.inference.evidence import rank
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
-from rssc.inference.uncertainty import assess_uncertainty
-from rssc.inference.windows import adjust_windows
-from rssc.model.covariance import Covariance
+from rssc.inference.uncertainty import Contribution, assess_uncertainty, lens_part, readout_shares
+from rssc.inference.windows import adjust_windows, compare_windows
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.bundle import adjust_with
 from rssc.solver.noise import fit_student
@@ -109,6 +107,7 @@ def test_windows_that_did_not_converge_or_stood_still_do_not_count(adjustment, m
     assert adjust_windows(adjustment) == ()
     assessed = assess_uncertainty(adjustment, shared_error_covariance(adjustment))
     assert assessed.parts["windows"]["readout_ratio"] == 0.0 and assessed.consistency == 1.0
+    assert "none of them constrains" in assessed.notes[0]
 
 
 def test_parameters_are_counted_as_the_solver_counts_them(simulated):
@@ -125,59 +124,62 @@ def test_parameters_are_counted_as_the_solver_counts_them(simulated):
     assert measure_influence(tried[0][1]).estimated_count == count["1.0"]
 
 
-def test_a_finer_spline_that_disagrees_widens_the_bars(adjustment):
+def test_parts_are_own_or_common(adjustment):
     shared = shared_error_covariance(adjustment)
+    extra = np.diag([100.0, 0.0, 0.0, 0.0, 0.0])
+    for common in (True, False):
+        assessed = assess_uncertainty(adjustment, shared, [Contribution("extra", extra, common)])
+        assert assessed.parts["extra"]["fx"] == pytest.approx(10.0)
+        own, all_parts = assessed.own.matrix, assessed.covariance.matrix
+        # The rest is common, whatever it is a share of.
+        assert all_parts[0, 0] == pytest.approx(1.5625 * (100 + shared.matrix[0, 0]), rel=0.05)
+        assert (own[0, 0] > 100) == (not common)
+        np.testing.assert_allclose(own + assessed.common.matrix, all_parts)
+
+
+def test_lens_models_that_move_together_are_correlated(adjustment):
     camera = adjustment.scene.camera
-    other = camera.with_readout_ratio(camera.shutter.readout_ratio + 0.1)
-    assessed = assess_uncertainty(adjustment, shared, [(other, shared)])
-    assert assessed.parts["knots"]["readout_ratio"] == pytest.approx(0.1, rel=0.05)
-    assert assessed.covariance.sigma("readout_ratio") == pytest.approx(0.125, rel=0.05)
+    other = camera.with_lens(replace(camera.lens, fx=camera.lens.fx + 4, fy=camera.lens.fy + 2))
+    matrix = lens_part([(0.75, camera), (0.25, other)], NAMES).matrix
+    np.testing.assert_allclose(matrix[:2, :2], [[4.0, 2.0], [2.0, 1.0]])
+    assert not matrix[2:].any()
 
 
-def test_what_is_left_of_a_coarser_spline_counts(adjustment):
-    shared = shared_error_covariance(adjustment)
-    camera = adjustment.scene.camera
-    other = camera.with_readout_ratio(camera.shutter.readout_ratio + 0.63)
-    assessed = assess_uncertainty(adjustment, shared, coarser=(2.0, other))
-    assert assessed.parts["knots"]["readout_ratio"] == pytest.approx(0.01, rel=1e-6)
+def test_windows_that_differ_from_the_whole_widen_it():
+    """The case of a real clip: whole 0.449, windows 0.27, 0.36 and 0.28, which agree with each other."""
+    windows = np.array([[0.27], [0.36], [0.28]])
+    added, probability = compare_windows(windows, np.full((3, 1), 0.04**2), np.array([0.449]), np.array([0.02**2]))
+    assert added[0] == pytest.approx(0.145, abs=0.03) and probability[0] < 1e-6
 
 
-def test_equal_estimates_halve_the_variance():
-    covariance = Covariance(("fx", "readout_ratio"), np.diag([4.0, 0.01]))
-    together = combine([np.array([500.0, 0.5])] * 2, [covariance] * 2)
-    np.testing.assert_allclose(together.values, [500.0, 0.5])
-    np.testing.assert_allclose(together.covariance.matrix, covariance.matrix / 2)
-    assert together.consistency.min() == pytest.approx(1.0)
+def test_windows_of_a_right_model_agree_with_the_whole():
+    """The whole is the mean of the windows and of what they lose, so that the differences are those of Hausman."""
+    rng = np.random.default_rng(2)
+    windows, lost = rng.normal(size=(4000, 3)), rng.normal(size=4000)
+    whole = (windows.sum(axis=1) + lost) / 4
+    added, probability = compare_windows(windows.T, np.ones((3, 4000)), whole, np.full(4000, 0.25))
+    assert np.mean(probability < 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(added > 0) == pytest.approx(0.05, abs=0.02)
 
 
-def test_what_no_estimate_knows_stays_unknown():
-    one = Covariance(("fx", "readout_ratio"), np.diag([4.0, np.inf]))
-    other = Covariance(("fx", "readout_ratio"), np.diag([4.0, 0.01]))
-    together = combine([np.array([500.0, 0.1]), np.array([502.0, 0.5])], [one, other])
-    np.testing.assert_allclose(together.values, [501.0, 0.5])
-    np.testing.assert_allclose(together.covariance.matrix, np.diag([2.0, 0.01]))
-    neither = combine([np.array([500.0, 0.1]), np.array([502.0, 0.5])], [one, one])
-    np.testing.assert_allclose(neither.values, [501.0, 0.3])
-    assert (
-        neither.covariance.sigma("fx") == pytest.approx(np.sqrt(2))
-        and neither.covariance.sigma("readout_ratio") == np.inf
-    )
-    np.testing.assert_array_equal(neither.consistency > 0.1, True)
+def test_short_clips_have_two_windows_or_say_why(simulated):
+    for count in (29, 36):
+        short = rssc.adjust(simulated.scene.window(0, count), "te", cost_tolerance=1e-12)
+        assessed = assess_uncertainty(short, shared_error_covariance(short))
+        if count < 30:
+            assert not assessed.windows and "29 frames are too few" in assessed.notes[0]
+        else:
+            assert [(window.first, window.last) for window in assessed.windows] == [(0, 18), (18, 36)]
+            assert not assessed.notes and assessed.consistency > 1e-3
 
 
-def test_estimates_that_disagree_say_so():
-    covariance = Covariance(("readout_ratio",), np.array([[1e-6]]))
-    together = combine([np.array([0.5]), np.array([0.51])], [covariance] * 2)
-    assert together.consistency[0] < 1e-6
-    # Half of the distance between the two is about their standard deviation.
-    assert together.covariance.sigma("readout_ratio") == pytest.approx(0.005, rel=0.2)
-
-
-def test_scatter_within_the_bars_adds_nothing():
-    rng = np.random.default_rng(0)
-    variances = np.full((4, 1), 0.01)
-    added = [excess_scatter(0.1 * rng.normal(size=(4, 1)), variances)[0][0] for _ in range(400)]
-    assert np.mean(np.array(added) > 0) == pytest.approx(0.05, abs=0.03)
+def test_information_on_the_readout_adds_up(adjustment):
+    influence = measure_influence(adjustment)
+    at = influence.parameters.index("readout_ratio")
+    total = 1 / np.linalg.inv(influence.information)[at, at]
+    assert influence.readout_information.sum() == pytest.approx(total, rel=1e-6)
+    shares = readout_shares(adjustment)
+    assert len(shares) == 50 and sum(shares) == pytest.approx(1.0) and max(shares) < 0.2
 
 
 @pytest.mark.parametrize("freedom", [3.0, 8.0, np.inf])

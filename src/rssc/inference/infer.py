@@ -23,7 +23,7 @@ from rssc.inference.evidence import Candidate, independent_share, put_first, tra
 from rssc.inference.motion import alternation, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
-from rssc.inference.uncertainty import Uncertainty, assess_uncertainty
+from rssc.inference.uncertainty import Uncertainty, assess_uncertainty, lens_part
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
@@ -144,9 +144,11 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
 
 def _assess(chosen: Adjustment, lenses: Sequence[Candidate]) -> Uncertainty:
     model = chosen.scene.camera.lens.model
-    # `assess_uncertainty` takes the spread around the first one.
+    # `lens_part` takes the spread around the first one.
     lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
     probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
     probabilities /= max(probabilities.sum(), 1e-300)
     tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
-    return assess_uncertainty(chosen, shared_error_covariance(chosen), lenses=tried)
+    shared = shared_error_covariance(chosen)
+    contributions = () if shared is None else (lens_part(tried, shared.parameters),)
+    return assess_uncertainty(chosen, shared, contributions)

@@ -60,6 +60,8 @@ class Influence:
     """Of the residuals: what turns the inverse of the information into a covariance, for independent errors."""
     estimated_count: int
     """Number of estimated parameters: globals, poses and points."""
+    readout_information: FloatArray
+    """(m,) what each observation tells of the readout, the other globals unknown; in the units of `information`."""
 
 
 @with_serial_blas
@@ -82,15 +84,18 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     freedom = problem.residual_count - problem.estimated_count
     factor = variance_factor(adjustment.options.loss, adjustment.loss_scale, lengths, freedom)
     scores = np.zeros((len(problem.spline.weights), global_count))
+    told, direction = np.zeros(len(scores)), np.zeros(global_count)
+    direction[free] = _readout_direction(information, problem.estimated_names)
 
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, scores
-        )
+            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, direction,
+            scores, told,
+        )  # fmt: skip
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
     count = problem.estimated_count
-    return Influence(problem.estimated_names, information, scores[:, free], motion, factor, count)
+    return Influence(problem.estimated_names, information, scores[:, free], motion, factor, count, told)
 
 
 def _motion_information(problem: Problem, response: FloatArray, prior: MotionPrior | None) -> FloatArray:
@@ -101,6 +106,15 @@ def _motion_information(problem: Problem, response: FloatArray, prior: MotionPri
         moved = response[prior_index(blocks)]
         information = np.einsum("nak,nab,nbl->kl", moved, blocks, moved, optimize=True)
     return information
+
+
+def _readout_direction(information: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """(k,) change of the globals with the readout, by 1, the others following optimally; 0 where it is fixed."""
+    if "readout_ratio" not in names:
+        return np.zeros(len(names))
+    at = names.index("readout_ratio")
+    column = np.asarray(np.linalg.solve(information, np.eye(len(names))[at]), np.float64)
+    return column / column[at]
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:

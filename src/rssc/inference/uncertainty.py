@@ -1,15 +1,14 @@
 """One calibrated standard deviation for each parameter, and the parts that it is made of.
 
-    noise      independent errors of the observations: the inverse of the information
+    noise      independent errors of the observations, and motion that no row sees: the inverse of the information
     shared     what correlated errors of a place or a moment add to it (see `shared_errors`)
-    knots      how far a finer spline moves the estimate, beyond what its own noise explains, and what is left of the
-               error that the next coarser spline made
     lens       how far other lens models that the data do not rule out move it
-    windows    how far windows of the clip disagree, beyond what their own noise explains
+    windows    how far windows of the clip disagree with each other and with the whole, beyond their own noise
     rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth
                (`python -m benchmarks coverage`), not derived
 
-The parts add in squares. Where the model is right, knots, lens and windows are zero.
+The parts add in squares. Where the model is right, lens and windows are zero. A part is either a stretch's own
+or common to all stretches of a camera (lens, rest): the latter does not average out when stretches are combined.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rssc.inference.combine import excess_scatter
-from rssc.inference.windows import Window, adjust_windows
+from rssc.inference.combine import COMPARED, least_probability
+from rssc.inference.shared_errors import measure_influence
+from rssc.inference.windows import Window, adjust_windows, compare_windows, note_on_windows
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
@@ -30,17 +30,23 @@ from rssc.solver.bundle import Adjustment
 class UncertaintyConstants(Constants):
     """Parts of the uncertainty."""
 
-    shift_sigmas: float = 2.0
-    """Standard deviations that a finer spline may shift a parameter by chance; only what exceeds them counts."""
     rest: float = 0.75
     """What the other parts miss, as a share of their sum: fitted to the errors on rendered clips with exact truth
     (`python -m benchmarks coverage`), so that error bars are 1.25 times those of the other parts."""
-    order: int = 6
-    """Power of the knot spacing with which errors decrease, between that of a cubic spline (4) and twice that, the most
-    for what is estimated from it."""
 
 
 UNCERTAINTY = UncertaintyConstants()
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """A part of the uncertainty beyond the noise of the observations."""
+
+    name: str
+    matrix: FloatArray
+    """(k, k) covariance of the estimated parameters."""
+    common: bool
+    """Whether all stretches of a camera have this error in common, so that it does not average out."""
 
 
 @dataclass(frozen=True)
@@ -51,98 +57,116 @@ class Uncertainty:
     """All parts together."""
     parts: Mapping[str, Mapping[str, float]]
     """Standard deviation of each parameter by each part."""
+    common: Covariance | None = None
+    """What all stretches of a camera have in common; None where nothing."""
     windows: tuple[Window, ...] = ()
     consistency: float = 1.0
-    """Probability that windows differ at least this much by chance."""
+    """Probability that windows differ at least this much from each other and from the whole by chance, corrected for
+    looking at several parameters."""
+    disagreement: str = ""
+    """The parameter that windows differ in most; empty where there are none."""
+    frame_shares: tuple[float, ...] = ()
+    """Share of each frame in what is known about the readout; empty where it was not measured."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> Covariance:
+        """What is independent between stretches."""
+        if self.common is None:
+            return self.covariance
+        known = np.isfinite(self.covariance.matrix)
+        own = np.where(known, self.covariance.matrix, 0.0) - np.where(known, self.common.matrix, 0.0)
+        return replace(self.covariance, matrix=np.where(known, own, self.covariance.matrix))
 
 
 def assess_uncertainty(
-    adjustment: Adjustment,
-    shared: Covariance | None,
-    finer: Sequence[tuple[Camera, Covariance]] = (),
-    coarser: tuple[float, Camera] | None = None,
-    lenses: Sequence[tuple[float, Camera]] = (),
+    adjustment: Adjustment, shared: Covariance | None, contributions: Sequence[Contribution] = ()
 ) -> Uncertainty:
     """Uncertainty of a te adjustment.
 
     Args:
         adjustment: The chosen one.
         shared: Its covariance with shared errors; None where the problem is singular.
-        finer: Estimates of the same data with finer splines, and their covariances with shared errors.
-        coarser: Knot spacing of the next coarser spline over that of the chosen one, and its estimate.
-        lenses: Probability and estimate of each lens model on some data, the chosen one first.
+        contributions: Further parts: of the lens, of the motion.
     """
     noise = adjustment.covariance
     names = noise.parameters
     if shared is None:
         return Uncertainty(noise, {"noise": _sigmas(noise)})
     windows = tuple(replace(window, covariance=_with_rest(window.covariance)) for window in adjust_windows(adjustment))
-    values, sigmas = parameter_values(adjustment.scene.camera, names), _diagonal(shared, names)
-    between, consistency = _between_windows(windows, sigmas, names)
-    extra = {
-        "knots": np.hypot(_beyond_finer(finer, values, sigmas, names), _left_of_coarser(coarser, values, names)),
-        "lens": _between_lenses(lenses, names),
-        "windows": between,
-    }
-    added = np.maximum(_diagonal(shared, names) ** 2 - _diagonal(noise, names) ** 2, 0.0)
-    parts = {
-        "noise": _sigmas(noise),
-        "shared": dict(zip(names, np.sqrt(added).tolist(), strict=True)),
-        **{part: dict(zip(names, values.tolist(), strict=True)) for part, values in extra.items()},
-    }
-    total = shared.matrix + np.diag(sum(part**2 for part in extra.values()))
+    added, (consistency, disagreement) = _between_windows(adjustment, shared, windows)
+    parts = (*contributions, Contribution("windows", _shaped(added, shared), common=False))
+    own = shared.matrix + sum(part.matrix for part in parts if not part.common)
+    common = np.zeros_like(own) + sum(part.matrix for part in parts if part.common)
     # With few groups the estimate with shared errors may come out below the noise by chance.
-    low = np.sqrt(np.maximum(np.diag(noise.matrix) / np.maximum(np.diag(total), 1e-300), 1.0))
-    total = total * np.outer(low, low)
-    parts["rest"] = dict(zip(names, (UNCERTAINTY.rest * np.sqrt(np.diag(total))).tolist(), strict=True))
-    return Uncertainty(_with_rest(Covariance(names, total)), parts, windows, consistency)
+    low = np.sqrt(np.maximum(np.diag(noise.matrix) / np.maximum(np.diag(own), 1e-300), 1.0))
+    own = own * np.outer(low, low)
+    rest = Contribution("rest", UNCERTAINTY.rest**2 * (own + common), common=True)
+    beyond = np.maximum(np.diag(shared.matrix) - np.diag(noise.matrix), 0.0)
+    return Uncertainty(
+        covariance=Covariance(names, own + common + rest.matrix),
+        parts={
+            "noise": _sigmas(noise),
+            "shared": dict(zip(names, np.sqrt(beyond).tolist(), strict=True)),
+            **{part.name: _sigmas(Covariance(names, part.matrix)) for part in (*parts, rest)},
+        },
+        common=Covariance(names, common + rest.matrix),
+        windows=windows,
+        consistency=consistency,
+        disagreement=disagreement,
+        frame_shares=readout_shares(adjustment),
+        notes=tuple(filter(None, [note_on_windows(adjustment.scene.tracks.frame_count, windows)])),
+    )
+
+
+def readout_shares(adjustment: Adjustment) -> tuple[float, ...]:
+    """Share of each frame in what is known about the readout; empty where it is fixed or the problem is singular."""
+    influence = measure_influence(adjustment)
+    if influence is None or "readout_ratio" not in influence.parameters:
+        return ()
+    tracks = adjustment.scene.tracks
+    by_frame = np.bincount(tracks.frames, influence.readout_information, minlength=tracks.frame_count)
+    return tuple((by_frame / max(by_frame.sum(), 1e-300)).tolist())
 
 
 def _with_rest(covariance: Covariance) -> Covariance:
     return replace(covariance, matrix=(1 + UNCERTAINTY.rest**2) * covariance.matrix)
 
 
-def _beyond_finer(
-    finer: Sequence[tuple[Camera, Covariance]], values: FloatArray, sigmas: FloatArray, names: tuple[str, ...]
-) -> FloatArray:
-    """Largest significant shift; if the chosen spline is right, the variance of a shift is the difference of theirs."""
-    out = np.zeros(len(names))
-    for camera, covariance in finer:
-        shift = parameter_values(camera, names) - values
-        expected = np.abs(_diagonal(covariance, names) ** 2 - sigmas**2)
-        out = np.maximum(out, np.sqrt(np.maximum(shift**2 - UNCERTAINTY.shift_sigmas**2 * expected, 0.0)))
-    return out
+def lens_part(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ...]) -> Contribution:
+    """Spread of the lens models around the chosen one, each by its probability; distortion has no common meaning.
+
+    Args:
+        lenses: Probability and estimate of each lens model on some data, the chosen one first.
+        names: The estimated parameters.
+    """
+    matrix = np.zeros((len(names), len(names)))
+    index = [i for i, name in enumerate(names) if name in COMPARED]
+    used = tuple(names[i] for i in index)
+    for probability, camera in lenses[1:]:
+        shift = parameter_values(camera, used) - parameter_values(lenses[0][1], used)
+        matrix[np.ix_(index, index)] += probability * np.outer(shift, shift)
+    return Contribution("lens", matrix, common=True)
 
 
-def _left_of_coarser(coarser: tuple[float, Camera] | None, values: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Richardson's estimate: errors that fall with a power of the spacing leave this much of the last improvement."""
-    if coarser is None:
-        return np.zeros(len(names))
-    ratio, camera = coarser
-    left = 1.0 / (ratio**UNCERTAINTY.order - 1.0)
-    return left * np.abs(parameter_values(camera, names) - values)
-
-
-def _between_lenses(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ...]) -> FloatArray:
-    """Spread of the lens models, each counted by its probability; distortion has no common meaning."""
-    out = np.zeros(len(names))
-    common = [i for i, name in enumerate(names) if name in ("fx", "fy", "cx", "cy", "readout_ratio")]
-    used = tuple(names[i] for i in common)
-    if len(lenses) > 1:
-        chosen = parameter_values(lenses[0][1], used)
-        squares = sum(p * (parameter_values(camera, used) - chosen) ** 2 for p, camera in lenses[1:])
-        out[common] = np.sqrt(squares)
-    return out
-
-
-def _between_windows(windows: Sequence[Window], sigmas: FloatArray, names: tuple[str, ...]) -> tuple[FloatArray, float]:
-    """Sigma to add so that the scatter of the windows is explained, and the probability of the readout's scatter."""
-    if len(windows) < 2:
-        return np.zeros(len(names)), 1.0
+def _between_windows(
+    adjustment: Adjustment, shared: Covariance, windows: Sequence[Window]
+) -> tuple[FloatArray, tuple[float, str]]:
+    """(k,) sigma to add because windows and the whole differ; probability and parameter of the largest difference."""
+    names = shared.parameters
+    if not windows:
+        return np.zeros(len(names)), (1.0, "")
     estimates = np.array([parameter_values(window.adjustment.scene.camera, names) for window in windows])
     variances = np.array([_diagonal(window.covariance, names) ** 2 for window in windows])
-    excess, consistency = excess_scatter(estimates, variances)
-    return sigmas * excess, float(consistency[names.index("readout_ratio")]) if "readout_ratio" in names else 1.0
+    whole = parameter_values(adjustment.scene.camera, names)
+    added, probability = compare_windows(estimates, variances, whole, _diagonal(_with_rest(shared), names) ** 2)
+    return added, least_probability(names, probability)
+
+
+def _shaped(sigmas: FloatArray, like: Covariance) -> FloatArray:
+    """Covariance with these standard deviations and the correlations of another: what is known together stays so."""
+    scale = sigmas / np.sqrt(np.maximum(np.diag(like.matrix), 1e-300))
+    return like.matrix * np.outer(scale, scale)
 
 
 def parameter_values(camera: Camera, names: tuple[str, ...]) -> FloatArray:

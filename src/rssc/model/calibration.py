@@ -82,6 +82,17 @@ class TriedShutter:
 
 
 @dataclass(frozen=True)
+class FrameShare:
+    """A frame that tells much of the readout."""
+
+    source: str
+    frame: int
+    """Its number in the source."""
+    share: float
+    """Of all that is known about the readout."""
+
+
+@dataclass(frozen=True)
 class ErrorBudget:
     """What the error bars are made of."""
 
@@ -89,12 +100,14 @@ class ErrorBudget:
     """Standard deviation of each parameter by each part."""
     windows: tuple[PartialEstimate, ...] = ()
     consistency: float = 1.0
-    """Probability that windows or stretches differ at least this much by chance."""
+    """Probability that stretches, or windows and the whole, differ at least this much by chance."""
     knot_spacings: tuple[TriedKnots, ...] = ()
     lenses: tuple[TriedLens, ...] = ()
     shutters: tuple[TriedShutter, ...] = ()
     weak_direction: str = ""
     """The parameters that are confused with each other most."""
+    readout_frames: tuple[FrameShare, ...] = ()
+    """Of each stretch, the frame that tells most of the readout, and others that tell more than a fifth."""
 
 
 @dataclass(frozen=True, eq=False)

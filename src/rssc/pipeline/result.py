@@ -66,12 +66,14 @@ def make_result(
 
 
 def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
-    """Parts of the error bars: of the only stretch, or the disagreement of several."""
+    """Parts of the error bars: of the only stretch, or of the combination of several."""
     first, combination = combined.results[0].inference, combined.combination
     if combination is not None:
-        parts = {"stretches": dict(zip(first.covariance.parameters, combination.between.tolist(), strict=True))}
+        sigmas = {"own": combination.own, "stretches": combination.between, "common": combination.common}
+        names = first.covariance.parameters
+        parts = {part: dict(zip(names, values.tolist(), strict=True)) for part, values in sigmas.items()}
         windows = [_whole(one) for one in combined.results]
-        consistency = float(combination.consistency[-1])
+        consistency = combination.agreement()[0]
     else:
         parts = {name: dict(part) for name, part in first.uncertainty.parts.items()}
         windows = _windows(combined.results[0])
@@ -86,6 +88,7 @@ def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
         ),
         shutters=tuple(TriedShutter(shutter.name, shutter.evidence) for shutter in first.shutters),
         weak_direction=verdict.weak_direction,
+        readout_frames=verdict.readout_frames,
     )
 
 

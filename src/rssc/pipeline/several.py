@@ -11,9 +11,9 @@ from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.footage.footage import Footage, choose_stretches, read_footage
 from rssc.inference.combine import Combination, combine
 from rssc.inference.evidence import Candidate, put_first
-from rssc.inference.infer import infer
+from rssc.inference.infer import Inference, infer
 from rssc.inference.lens_conversion import convert_lens
-from rssc.inference.uncertainty import parameter_values
+from rssc.inference.uncertainty import Uncertainty, parameter_values
 from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import Covariance
 from rssc.model.stretch import Stretch
@@ -23,7 +23,7 @@ from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.runtime.constants import Constants
 from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
-from rssc.solver.bundle import adjust_with
+from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
 
@@ -216,8 +216,31 @@ def _in_interval(result: StretchResult, interval_s: float) -> StretchResult:
     factor = result.frame_interval_s / interval_s
     if factor == 1:
         return result
-    inference = result.inference
-    adjustment, uncertainty = inference.adjustment, inference.uncertainty
+    inference = _inference_in_interval(result.inference, factor)
+    stretch = replace(result.stretch, scene=inference.adjustment.scene)
+    return replace(result, inference=inference, stretch=stretch, frame_interval_s=interval_s)
+
+
+def _inference_in_interval(inference: Inference, factor: float) -> Inference:
+    def counted(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        return tuple(
+            replace(
+                one,
+                adjustment=_adjustment_in_interval(one.adjustment, factor),
+                covariance=one.covariance and _scaled_readout(one.covariance, factor),
+            )
+            for one in candidates
+        )
+
+    return replace(
+        inference,
+        adjustment=_adjustment_in_interval(inference.adjustment, factor),
+        uncertainty=_uncertainty_in_interval(inference.uncertainty, factor),
+        lenses=counted(inference.lenses), shutters=counted(inference.shutters),
+    )  # fmt: skip
+
+
+def _adjustment_in_interval(adjustment: Adjustment, factor: float) -> Adjustment:
     scene, options = adjustment.scene, adjustment.options
     trajectory = scene.trajectory
     if trajectory is not None:
@@ -226,16 +249,29 @@ def _in_interval(result: StretchResult, interval_s: float) -> StretchResult:
         scene, camera=scene.camera.with_readout_ratio(factor * scene.camera.shutter.readout_ratio),
         frame_times=factor * scene.frame_times, trajectory=trajectory,
     )  # fmt: skip
-    inference = replace(
-        inference,
-        adjustment=replace(
-            adjustment, scene=scene, covariance=_scaled_readout(adjustment.covariance, factor),
-            options=replace(options, knot_spacing=factor * options.knot_spacing),
-        ),
-        uncertainty=replace(uncertainty, covariance=_scaled_readout(uncertainty.covariance, factor)),
+    return replace(
+        adjustment, scene=scene, covariance=_scaled_readout(adjustment.covariance, factor),
+        options=replace(options, knot_spacing=factor * options.knot_spacing),
+    )  # fmt: skip
+
+
+def _uncertainty_in_interval(uncertainty: Uncertainty, factor: float) -> Uncertainty:
+    windows = tuple(
+        replace(
+            one, adjustment=_adjustment_in_interval(one.adjustment, factor),
+            covariance=_scaled_readout(one.covariance, factor),
+        )
+        for one in uncertainty.windows
     )  # fmt: skip
     return replace(
-        result, inference=inference, stretch=replace(result.stretch, scene=scene), frame_interval_s=interval_s
+        uncertainty,
+        covariance=_scaled_readout(uncertainty.covariance, factor),
+        common=uncertainty.common and _scaled_readout(uncertainty.common, factor),
+        parts={
+            part: {name: factor * sigma if name == "readout_ratio" else sigma for name, sigma in sigmas.items()}
+            for part, sigmas in uncertainty.parts.items()
+        },
+        windows=windows,
     )
 
 
@@ -249,7 +285,9 @@ def common_camera(results: Sequence[StretchResult]) -> tuple[Camera, Covariance,
     first = results[0].inference
     names = first.covariance.parameters
     values = [parameter_values(one.inference.adjustment.scene.camera, names) for one in results]
-    combination = combine(values, [one.inference.covariance for one in results])
+    assessed = [one.inference.uncertainty for one in results]
+    nothing = Covariance(names, np.zeros((len(names), len(names))))
+    combination = combine(values, [one.own for one in assessed], [one.common or nothing for one in assessed])
     camera = first.adjustment.scene.camera
     known = dict(zip(names, combination.values.tolist(), strict=True))
     lens = camera.lens.with_parameters([known.get(name, 0.0) for name in camera.lens.parameter_names])

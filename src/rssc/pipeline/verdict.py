@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.inference.infer import Inference
-from rssc.model.calibration import Status
+from rssc.model.calibration import FrameShare, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
+from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
@@ -37,8 +38,6 @@ class VerdictConstants(Constants):
     """Share of the frames that the start must locate. Chosen by hand."""
     min_observations_per_frame: int = 60
     """Fewest observations per frame; below it texture is lacking. Chosen by hand."""
-    unlikely: float = 1e-3
-    """Probability below which a disagreement is reported: one false alarm in a thousand."""
     little_motion: float = 0.002
     """Image motion per frame, over the width, below which the camera hardly moved: 1.3 px of 640. Chosen by hand."""
     little_across: float = 0.0005
@@ -74,27 +73,29 @@ class Verdict:
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     weak_direction: str
+    readout_frames: tuple[FrameShare, ...] = ()
+    """Of each stretch, the frame that tells most of the readout, and others that tell more than a fifth."""
 
 
 def judge(combined: Combined) -> Verdict:
     """Verdict on the common camera of the stretches."""
     camera, covariance, results = combined.camera, combined.covariance, combined.results
-    lost, weak = uncertain_parameters(camera, covariance)
-    parts = [_suspicions(one.inference, one.registered) for one in results]
-    weak += list(dict.fromkeys(reason for part in parts for reason in part))
-    if combined.combination is not None:
-        what, consistency = "stretches", float(combined.combination.consistency.min())
-    else:
-        what, consistency = "windows of the clip", results[0].inference.uncertainty.consistency
-    if consistency < VERDICT.unlikely:
-        weak.append(
-            f"{what} disagree by more than their error bars: is the camera stabilised, or did it zoom or refocus?"
-        )
+    contradictions, disagreements = find_contradictions(combined), find_disagreements(combined)
+    misfits = [misfit for one in results for misfit in _misfit(one.inference)]
+    # Faster motion does not help where the model is wrong.
+    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or disagreements or misfits))
+    lost = contradictions + lost
+    weak += list(dict.fromkeys(reason for one in results for reason in _suspicions(one.inference, one.registered)))
+    weak += [] if contradictions else disagreements
+    frames = find_readout_frames(results)
+    doubted, named = name_frames(frames)
+    weak += doubted
     motions = [summarise_motion(one.stretch.scene) for one in results]
     weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
-    notes = _shutter_notes(results, camera, covariance) + _misfit_notes(results)
-    return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance))
+    of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
+    notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
+    return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance), frames)
 
 
 def judge_inference(
@@ -108,13 +109,23 @@ def judge_inference(
         board: Whether a calibration target was filmed, not a scene.
     """
     camera = inference.adjustment.scene.camera
-    lost, weak = uncertain_parameters(camera, inference.covariance, board)
+    slow = board or not _misfit(inference)
+    lost, weak = uncertain_parameters(camera, inference.covariance, board, slow)
     weak += _suspicions(inference, registered, board)
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
-def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = False) -> tuple[list[str], list[str]]:
-    """Reasons from the error bars: for degenerate, and for weak."""
+def uncertain_parameters(
+    camera: Camera, covariance: Covariance, board: bool = False, slow: bool = True
+) -> tuple[list[str], list[str]]:
+    """Reasons from the error bars: for degenerate, and for weak.
+
+    Args:
+        camera: The estimate.
+        covariance: Its uncertainty.
+        board: Whether a calibration target was filmed, not a scene.
+        slow: Whether slow motion may be the cause; not where the model does not fit the footage.
+    """
     remedy = "show the board from more sides" if board else "walk around a scene that has depth"
     readout = covariance.sigma("readout_ratio")
     focal = max(covariance.sigma("fx") / camera.lens.fx, covariance.sigma("fy") / camera.lens.fy)
@@ -122,9 +133,11 @@ def uncertain_parameters(camera: Camera, covariance: Covariance, board: bool = F
     lost: list[str] = []
     weak: list[str] = []
     if not readout < VERDICT.readout_lost:
-        lost.append("the readout time cannot be estimated from this clip: move faster, with turns in all directions")
+        faster = ": move faster, with turns in all directions" if slow else ""
+        lost.append(f"the readout time cannot be estimated from this clip{faster}")
     elif readout > VERDICT.readout_weak:
-        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}: record faster motion")
+        faster = ": record faster motion" if slow else ""
+        weak.append(f"the readout ratio is only known to +-{SIGMAS_95 * readout:.3f}{faster}")
     if not focal < VERDICT.focal_lost:
         lost.append(f"the focal length cannot be estimated from this clip: {remedy}")
     elif focal > VERDICT.focal_weak:
@@ -150,16 +163,22 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     per_frame = len(tracks) / tracks.frame_count
     if per_frame < VERDICT.min_observations_per_frame:
         found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
-    residuals = adjustment.residuals
+    return found + _misfit(inference)
+
+
+def _misfit(inference: Inference) -> list[str]:
+    """A reason to doubt an inference whose residuals no rolling-shutter camera explains."""
+    adjustment = inference.adjustment
+    residuals, tracks = adjustment.residuals, adjustment.scene.tracks
     # The rectified residuals of ce do not correspond to observations.
     sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
     misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
-    if misfit > VERDICT.poor_fit:
-        found.append(
-            f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the "
-            "scene move?"
-        )
-    return found
+    if misfit <= VERDICT.poor_fit:
+        return []
+    return [
+        f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the scene "
+        "move?"
+    ]
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:

@@ -5,7 +5,8 @@ B = L^-T (F - Y A) from the eliminated system), a residual r changes by
 
     a = dr/dg - dr/dd A - dr/dp B        sum of w a' a = information        step = -information^-1 sum of w a' r
 
-so that w a' r is an observation's score, and scores add up to zero at the optimum.
+so that w a' r is an observation's score, and scores add up to zero at the optimum. Its information along a direction q
+of the globals is w (a q)' (a q).
 """
 
 import numpy as np
@@ -29,9 +30,11 @@ def spline_scores(
     loss_scale: float,
     begin: int,
     end: int,
+    direction: Floats,
     scores: Floats,
+    informations: Floats,
 ) -> None:
-    """Scores (m, g) of the spline residuals of the points [begin, end).
+    """Scores (m, g) and informations (m,) along a direction (g,) of the spline residuals of the points [begin, end).
 
     Args:
         pose_response: (6 n, g) A.
@@ -69,6 +72,7 @@ def spline_scores(
             _, slope = loss(loss_kind, loss_scale, weight * (eu * eu + ev * ev))
             weight *= slope
             at = 6 * target[0]
+            along_u, along_v = 0.0, 0.0
             for g in range(global_count):
                 a_u, a_v = d_global[0, g], d_global[1, g]
                 for c in range(d_pose.shape[1]):
@@ -79,3 +83,6 @@ def spline_scores(
                     a_u -= d_point[0, c] * response[c, g]
                     a_v -= d_point[1, c] * response[c, g]
                 scores[i, g] = weight * (a_u * eu + a_v * ev)
+                along_u += direction[g] * a_u
+                along_v += direction[g] * a_v
+            informations[i] = weight * (along_u * along_u + along_v * along_v)

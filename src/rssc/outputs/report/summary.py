@@ -20,7 +20,9 @@ PART_WORDS = {
     "lens": "lens model",
     "windows": "windows",
     "rest": "empirical rest",
-    "stretches": "stretches",
+    "own": "own errors",
+    "stretches": "between stretches",
+    "common": "common errors",
 }
 """Headings of the parts of the uncertainty; others keep their names."""
 
