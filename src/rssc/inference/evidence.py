@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.inference.shared_errors import variance_inflation
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment
-from rssc.solver.noise import noise_level
+from rssc.solver.noise import fit_student, noise_level
 from rssc.solver.problem import build_problem
 
 
@@ -27,6 +28,8 @@ class EvidenceConstants(Constants):
     """Residuals above this multiple of the noise are left out as outliers. Chosen by hand."""
     max_correlation: float = 0.9
     """Upper limit, at which 19 observations count as one; for clips with a gross misfit. Chosen by hand."""
+    charge: float = 3.0
+    """For each parameter of a lens."""
 
 
 EVIDENCE = EvidenceConstants()
@@ -59,6 +62,12 @@ def put_first(candidates: Sequence[Candidate], name: str) -> tuple[Candidate, ..
     return tuple(sorted(candidates, key=lambda candidate: candidate.name != name))
 
 
+def probabilities(candidates: Sequence[Candidate]) -> FloatArray:
+    """(n,) probability of each candidate, if one of them is right."""
+    weights: FloatArray = np.exp(-0.5 * np.array([candidate.evidence for candidate in candidates]))
+    return weights / max(float(weights.sum()), 1e-300)
+
+
 def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     """Candidates by evidence, best first; sigma and share are those of the best fit."""
     costs = np.array([adjustment.summary.cost for _, adjustment in tried])
@@ -70,6 +79,40 @@ def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     order: list[int] = np.argsort(scores).tolist()
     lowest = scores[order[0]]
     return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
+
+
+def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
+    """Lens models by evidence, best first."""
+    best = min((one for _, one in tried), key=lambda one: one.summary.cost)
+    freedom, scale = fit_student(_whitened_lengths(best))
+    weight = (freedom + 2) / (freedom * scale**2) / variance_inflation(best)
+    scores, charges = np.zeros(len(tried)), np.zeros(len(tried))
+    for i, (_, one) in enumerate(tried):
+        data = _robust_cost(one)
+        charges[i] = EVIDENCE.charge * effective_parameters(one)
+        scores[i] = weight * data + (one.summary.cost - data) + charges[i]
+    order: list[int] = np.argsort(scores).tolist()
+    lowest = scores[order[0]]
+    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(charges[i])) for i in order)
+
+
+def _robust_cost(adjustment: Adjustment) -> float:
+    """Sum of the Cauchy loss over the observations alone."""
+    square = adjustment.loss_scale**2
+    return float(square * np.log1p(_whitened_lengths(adjustment) ** 2 / square).sum())
+
+
+def effective_parameters(adjustment: Adjustment) -> float:
+    """Lens parameters and readout, each counted by the share of its information that comes from the data."""
+    covariance = adjustment.covariance
+    index = {name: i for i, name in enumerate(covariance.parameters)}
+    shares = [
+        covariance.matrix[index[name], index[name]] / prior.sigma**2
+        for prior in adjustment.options.priors
+        for name in prior.coefficients
+        if name in index
+    ]
+    return len(index) - float(np.sum(np.minimum(shares, 1.0)))
 
 
 def track_correlation(adjustment: Adjustment) -> float:

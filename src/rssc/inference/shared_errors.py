@@ -38,6 +38,8 @@ class SharedErrorConstants(Constants):
     small enough for many places in an image."""
     place_frames: float = 10.0
     """Frames within which tracks of one place begin. Chosen by hand."""
+    cell_share: float = 1 / 12
+    """Side of a cell of the sensor as a share of the image's larger side."""
 
 
 SHARED_ERRORS = SharedErrorConstants()
@@ -87,19 +89,48 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     influence = measure_influence(adjustment)
     if influence is None:
         return None
-    tracks, scene = adjustment.scene.tracks, adjustment.scene
-    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
+    tracks = adjustment.scene.tracks
     inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
     # Residuals are smaller than errors by the degrees of freedom of the fit.
     share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
-    by_observation = influence.scores.T @ influence.scores
-    by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
-    by_moment = _outer_sum(influence.scores, moments - moments.min())
-    total: FloatArray = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
-    single: FloatArray = share * inverse @ by_observation @ inverse
+    total: FloatArray = share * inverse @ _grouped(adjustment.scene, influence.scores) @ inverse
+    single: FloatArray = share * inverse @ (influence.scores.T @ influence.scores) @ inverse
     # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
     return Covariance(influence.parameters, total * np.outer(low, low))
+
+
+def variance_inflation(adjustment: Adjustment) -> float:
+    """Mean factor, over all directions of the estimate, by which shared errors raise its variance; at least 1."""
+    influence = measure_influence(adjustment)
+    if influence is None:
+        return 1.0
+    alone = influence.scores.T @ influence.scores
+    scale = 1 / np.sqrt(np.maximum(np.diag(alone), 1e-300))
+    values, vectors = np.linalg.eigh(alone * np.outer(scale, scale))
+    white = vectors / np.sqrt(np.maximum(values, 1e-12)) * scale[:, None]
+    return max(float(np.trace(white.T @ _grouped(adjustment.scene, influence.scores) @ white)) / len(scale), 1.0)
+
+
+def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
+    """(k, k) B of all groupings."""
+    tracks = scene.tracks
+    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
+    places = _places(scene)[tracks.points]
+    cells = _cells(scene)
+    by_observation = scores.T @ scores
+    by_place = _outer_sum(scores, places)
+    by_moment = _outer_sum(scores, moments - moments.min())
+    by_cell = _outer_sum(scores, cells)
+    by_both = _outer_sum(scores, places * (cells.max() + 1) + cells)
+    return by_place + positive_part(by_moment - by_observation) + positive_part(by_cell - by_both)
+
+
+def _cells(scene: Scene) -> IntArray:
+    """(m,) group of each observation: where on the sensor it lies."""
+    side = SHARED_ERRORS.cell_share * max(scene.camera.width, scene.camera.height)
+    rows = (scene.tracks.pixels // side).astype(np.int64)
+    return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
 
 
 def _places(scene: Scene) -> IntArray:
@@ -123,12 +154,13 @@ def curvature_share(adjustment: Adjustment) -> float:
 
 def _outer_sum(scores: FloatArray, groups: IntArray) -> FloatArray:
     """Sum over groups of the outer product of their summed scores."""
+    groups = np.unique(groups, return_inverse=True)[1].ravel()
     sums = np.stack([np.bincount(groups, column) for column in scores.T], axis=1)
-    count = max(len(np.unique(groups)), 2)
+    count = max(len(sums), 2)
     return sums.T @ sums * count / (count - 1)
 
 
-def _positive(matrix: FloatArray) -> FloatArray:
+def positive_part(matrix: FloatArray) -> FloatArray:
     """The nearest matrix without negative eigenvalues, in units in which the diagonal is one."""
     scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
