@@ -140,7 +140,8 @@ def test_coefficients_that_only_the_prior_knows_are_not_charged(found):
 
 def test_richer_models_than_needed_hardly_widen_the_bars(found):
     opencv, full = (
-        next(candidate.adjustment for candidate in found if candidate.name == name) for name in ("opencv", "full_opencv")
+        next(candidate.adjustment for candidate in found if candidate.name == name)
+        for name in ("opencv", "full_opencv")
     )
     truth = {"fx": 450, "fy": 446, "cx": 324, "cy": 237}
     for name, value in truth.items():

@@ -76,8 +76,6 @@ def choose_lens(
     models = tuple(LENS_MODELS) if lens == "auto" else (lens,)
     lenses = {model: convert_lens(camera.lens, model, camera.width, camera.height) for model in models}
     scene, usable = _seen_by_all(scene, lenses)
-    if not usable:
-        raise NotCalibratableError("this lens model cannot project what the clip shows; choose fisheye or auto.")
     options = replace(
         robust_options(camera, common), knot_spacing=current.options.knot_spacing,
         motion_prior=current.options.motion_prior, cost_tolerance=LENS_CHOICE.tolerance, covariance=True,
@@ -240,6 +238,8 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
     """
     visible = {model: sees(_with_lens(scene, lens), scene.points, scene.tracks) for model, lens in lenses.items()}
     usable = [model for model, seen in visible.items() if seen.mean() >= LENS_CHOICE.min_seen]
+    if not usable:
+        raise NotCalibratableError("this lens model cannot project what the clip shows; choose fisheye or auto.")
     unseen = ~np.all([visible[model] for model in usable], axis=0)
     keep = np.bincount(scene.tracks.points[unseen], minlength=scene.tracks.point_count) == 0
     return replace(scene, tracks=scene.tracks.select_points(keep), points=scene.points[keep]), usable
