@@ -1,9 +1,24 @@
-"""Evidence for one model against another on the same observations: the Bayesian information criterion.
+"""Evidence for one model against another on the same observations.
+
+Shutters and knots, by the Bayesian information criterion:
 
     evidence = share cost / sigma^2 + parameters log(share observations)
 
 Residuals of one track are correlated, because they share a reference patch. n of them carry the information of
 n * share independent ones, share = (1 - r) / (1 + r), where r is their correlation from frame to frame, measured here.
+
+Lenses, by the likelihood of Student's t with nu degrees of freedom and scale s, whose logarithm the Cauchy loss is:
+
+    evidence = (nu + 2) / (nu s^2) cost / inflation + cost of the priors + charge * parameters
+
+`inflation` is what shared errors multiply the variance of the estimate by (`shared_errors`), as a composite likelihood
+is scaled (Varin, Reid and Firth 2011). A parameter counts by the share of its information that the data supply: one
+that only its prior knows costs nothing. The charge is 3 for each, between Akaike's 2 and the logarithm of the number of
+observations. With the latter, a simpler lens wins while the coefficients that it lacks are still three or four standard
+deviations from zero, and its principal point is off by as much: simulated with tangential distortions of 0, 1e-4, 3e-4
+and 1e-3 (sigma 2.3e-4), 95 % intervals of cx and cy, averaged over the models (`lens_choice.lens_spread`), hold in 97,
+80, 72, 68 % with the Bayesian criterion, 97, 98, 97, 92 % with a charge of 2 and 97, 95, 90, 92 % with 3, at 1,
+1.45 and 1.2 times the width of the simpler lens where that is right.
 """
 
 from collections.abc import Sequence
@@ -22,14 +37,15 @@ from rssc.solver.problem import build_problem
 
 @dataclass(frozen=True)
 class EvidenceConstants(Constants):
-    """Measurement of the correlation along tracks."""
+    """Correlation along tracks, and what a parameter of a lens costs."""
 
     usual_sigmas: float = 4.0
     """Residuals above this multiple of the noise are left out as outliers. Chosen by hand."""
     max_correlation: float = 0.9
     """Upper limit, at which 19 observations count as one; for clips with a gross misfit. Chosen by hand."""
     charge: float = 3.0
-    """For each parameter of a lens."""
+    """For each parameter of a lens that the data know. Fitted on simulated scenes, see above: less widens error bars
+    for coefficients that are zero, more narrows them for coefficients that are not."""
 
 
 EVIDENCE = EvidenceConstants()
@@ -41,7 +57,7 @@ class Candidate:
 
     name: str
     evidence: float
-    """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
+    """Criterion less that of the best; lower is better, 0 is the best."""
     adjustment: Adjustment
     penalty: float = 0.0
     """What the criterion charges for its parameters."""
@@ -82,7 +98,7 @@ def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
 
 
 def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
-    """Lens models by evidence, best first."""
+    """Lens models by evidence, best first; nu, s and the inflation are those of the best fit."""
     best = min((one for _, one in tried), key=lambda one: one.summary.cost)
     freedom, scale = fit_student(_whitened_lengths(best))
     weight = (freedom + 2) / (freedom * scale**2) / variance_inflation(best)

@@ -7,10 +7,10 @@ or of one ring around the principal point, share what the lens model cannot foll
 scores (see `kernels.bundle.scores`) add up instead of cancelling. With B the sum over groups of the outer product of
 their summed scores, information^-1 B information^-1 holds for any correlation in a group (the sandwich, Huber 1967).
 
-Several groupings at once add what each exceeds the ones before by (Cameron, Gelbach and Miller 2011, but without
-negative parts): B_places + [B_moments - B_observations] + [B_cells - B_cells within places] + [B_rings -
-B_observations]. A misfit of the lens only counts in directions in which it cannot be chance. What a wrong lens model
-hides in its own parameters leaves no pattern and does not show here; see `lens_choice`.
+Several groupings at once: B_places + B_moments - B_observations (Cameron, Gelbach and Miller 2011), plus what B_cells
+exceeds that of cells within places by, and B_rings that of observations. There are few cells and rings, and usually no
+misfit: what they exceed it by only counts in directions in which it cannot be chance. What a wrong lens model hides in
+its own parameters leaves no pattern and does not show here; see `lens_choice`.
 """
 
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
-    """Covariance with errors that are shared within places and within moments; None where the problem is singular."""
+    """Covariance with errors that are shared within places, moments, cells and rings; None where it is singular."""
     influence = measure_influence(adjustment)
     if influence is None:
         return None
@@ -125,12 +125,9 @@ def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
     places, cells = _places(scene)[tracks.points], _cells(scene)
     alone = scores.T @ scores
     within_both = _outer_sum(scores, places * (cells.max(initial=0) + 1) + cells)
-    return (
-        _outer_sum(scores, places)
-        + positive_part(_outer_sum(scores, moments - moments.min()) - alone)
-        + _significant(scores, cells, within_both)
-        + _significant(scores, _rings(scene), alone)
-    )
+    of_tracking_and_motion = _outer_sum(scores, places) + _outer_sum(scores, moments) - alone
+    of_the_lens = _significant(scores, cells, within_both) + _significant(scores, _rings(scene), alone)
+    return positive_part(of_tracking_and_motion) + of_the_lens
 
 
 def _significant(scores: FloatArray, groups: IntArray, known: FloatArray) -> FloatArray:
