@@ -10,19 +10,21 @@ from rssc.inference.evidence import Candidate, effective_parameters, probabiliti
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_conversion import ancestors, convert_lens
 from rssc.inference.robust import robust_adjust, without_outliers
+from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.lens import LENS_MODELS
 from rssc.simulation import simulate_scene
 from rssc.simulation.clip import typical_lens
+from rssc.solver.bundle import adjust_with
 from rssc.solver.options import AdjustOptions
 
 COMMON = AdjustOptions()
 SIZE = (640, 480)
 
 
-def simulated(lens, *, noise=0.1, frames=25, points=220, **options):
+def simulated(lens, *, seed=3, noise=0.1, frames=25, points=220, **options):
     return simulate_scene(
-        3, frame_count=frames, point_count=points, camera=Camera(*SIZE, lens, Shutter(0.5)), pixel_noise=noise,
+        seed, frame_count=frames, point_count=points, camera=Camera(*SIZE, lens, Shutter(0.5)), pixel_noise=noise,
         start_readout_ratio=0.4, **options,
     )  # fmt: skip
 
@@ -198,3 +200,55 @@ def test_lenses_of_two_families_are_compared_as_one_model():
     assert distance > 0.2
     assert spread.sigma("k1") < 0.02
     assert spread.sigma("fx") < 3 * pair[0].adjustment.covariance.sigma("fx")
+
+
+def fitted(simulation, pattern=None, model=None):
+    """A scene adjusted without loss, after a pattern of the sensor was added to what it measured."""
+    scene = simulation.scene
+    if pattern is not None:
+        tracks = scene.tracks
+        scene = replace(scene, tracks=replace(tracks, pixels=tracks.pixels + pattern(tracks.pixels)))
+    lens = convert_lens(simulation.truth.camera.lens, model or scene.camera.lens.model, *SIZE)
+    return adjust_with(replace(scene, camera=scene.camera.with_lens(lens)), AdjustOptions(cost_tolerance=1e-7))
+
+
+def ratios(adjustment, names=("fx", "fy", "cx", "cy")):
+    """Variances with shared errors over those of independent ones."""
+    shared = shared_error_covariance(adjustment)
+    return np.array([(shared.sigma(name) / adjustment.covariance.sigma(name)) ** 2 for name in names])
+
+
+def test_cells_and_rings_add_nothing_where_there_is_no_misfit():
+    lens = typical_lens("radial", *SIZE)
+    found = [ratios(fitted(simulated(lens, seed=seed, frames=20, points=150))) for seed in range(8)]
+    # Sums over few groups scatter, and never fall below independent observations.
+    assert np.sqrt(np.mean(found)) == pytest.approx(1.05, abs=0.08)
+
+
+def test_a_pattern_of_the_sensor_that_no_lens_explains_widens_the_bars():
+    """A fixed pattern of 0.3 px, as wide as a third of the image: ten times the noise of what is estimated."""
+    lens = typical_lens("opencv", *SIZE)
+
+    def wave(pixels):
+        x, y = (pixels / SIZE[0]).T
+        return 0.3 * np.column_stack([np.sin(18 * x + 5 * y), np.cos(7 * x - 17 * y)])
+
+    errors, sigmas, noises = [], [], []
+    for seed in range(6):
+        adjustment = fitted(simulated(lens, seed=seed, frames=20, points=150), wave)
+        shared, found = shared_error_covariance(adjustment), adjustment.scene.camera.lens
+        for name in ("fx", "fy", "cx", "cy"):
+            errors.append(getattr(found, name) - getattr(lens, name))
+            sigmas.append(shared.sigma(name))
+            noises.append(adjustment.covariance.sigma(name))
+    z_noise, z = (np.sqrt(np.mean(np.divide(errors, one) ** 2)) for one in (noises, sigmas))
+    assert z < 0.6 * z_noise
+    assert z < 2.0
+
+
+def test_a_misfit_of_the_radial_profile_widens_the_focal_length():
+    """A rational lens, fitted by a polynomial of two coefficients: rings of residuals."""
+    lens = Lens("full_opencv", 350, 348, 321, 238, (0.5, 0.1, 1e-4, -1e-4, 0.005, 0.7, 0.2, 0.02))
+    simulation = simulated(lens, noise=0.05, points=400, world="corridor", track_length=12)
+    adjustment = fitted(simulation, model="radial")
+    assert ratios(adjustment, ("fx", "fy")).min() > 4

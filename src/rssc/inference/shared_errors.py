@@ -52,6 +52,9 @@ class SharedErrorConstants(Constants):
 
 SHARED_ERRORS = SharedErrorConstants()
 
+_TRACY_WIDOM_99 = 2.02
+"""99th percentile of the distribution of Tracy and Widom for real matrices."""
+
 
 @dataclass(frozen=True)
 class Influence:
@@ -133,13 +136,14 @@ def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
 def _significant(scores: FloatArray, groups: IntArray, known: FloatArray) -> FloatArray:
     """What B of a grouping exceeds `known` by, in the directions in which that cannot be chance.
 
-    The eigenvalues of B of n groups of k independent scores reach up to (1 + sqrt(k / n))^2 of their mean (Marchenko
-    and Pastur 1967). The positive part of all of them would widen error bars wherever there are few groups.
+    With independent scores, the largest eigenvalue of B over n groups has the distribution of Tracy and Widom
+    (Johnstone 2001). The positive part of all of them would widen error bars wherever there are few groups.
     """
     root, whiten = _roots(scores.T @ scores)
     weights = np.bincount(groups, np.einsum("mk,mk->m", scores @ whiten, scores @ whiten))
     count = weights.sum() ** 2 / max(float(weights @ weights), 1e-300)
-    chance = (1 + np.sqrt(len(known) / count)) ** 2 - 1
+    edge, size = np.sqrt(count) + np.sqrt(len(known)), count**-0.5 + len(known) ** -0.5
+    chance = (edge**2 + _TRACY_WIDOM_99 * edge * size ** (1 / 3)) / count - 1
     values, vectors = np.linalg.eigh(whiten.T @ (_outer_sum(scores, groups) - known) @ whiten)
     directions = root @ vectors
     return (directions * np.where(values > chance, values, 0.0)) @ directions.T
