@@ -16,9 +16,9 @@ is scaled (Varin, Reid and Firth 2011). A parameter counts by the share of its i
 that only its prior knows costs nothing. The charge is 3 for each, between Akaike's 2 and the logarithm of the number of
 observations. With the latter, a simpler lens wins while the coefficients that it lacks are still three or four standard
 deviations from zero, and its principal point is off by as much. Simulated with tangential distortions of 0, 1e-4, 3e-4
-and 1e-3 (sigma 2e-4), 95 % intervals of cx and cy, averaged over the models (`lens_choice.lens_spread`), hold in 93, 93,
-77 and 80 % with the Bayesian criterion, in 98, 98, 98 and 95 % with a charge of 2 and in 98, 97, 92 and 93 % with 3.
-Where both coefficients are zero they are 1, 1.4 and 1.2 times as wide. (Fitted on other seeds.)
+and 1e-3 (sigma 2e-4), 95 % intervals of cx and cy, averaged over the models (`lens_choice.lens_spread`), hold in 93,
+93, 77 and 80 % with the Bayesian criterion, in 98, 98, 98 and 95 % with a charge of 2 and in 98, 97, 92 and 93 % with
+3. Where both coefficients are zero they are 1, 1.4 and 1.2 times as wide. (Fitted on other seeds.)
 """
 
 from collections.abc import Sequence
