@@ -1,9 +1,10 @@
-"""Choice of the lens model: every model on the same observations, from the simplest to the richest.
+"""Choice of the lens model: every model that is not ruled out, on the same observations.
 
-A model starts from its parent's solution (camera, trajectory and points), or from the given one converted to it where
-that is closer, and may not end above its parent's cost, because it contains it. The other family starts from the given
-solution, converted; it is left out where it cannot project what is seen. A model that is hopeless after a few
-iterations is not adjusted to the end.
+The given model comes first, then those that contain it, then those that it contains; of the other family the richest
+first, where the family can project what is seen. A model starts from the closest of: the given solution converted to
+it, the solution of the model nested in it, that of the model that it is nested in. It may not end above the cost of a
+model nested in it: then it is adjusted again from there. A simpler model is ruled out by a richer one whose own
+coefficients are far from zero, and one that is hopeless after a few iterations is not adjusted to the end.
 
 All models are judged on the same observations, by the same robust likelihood: that of Student's t, whose tails decide
 for each model what is an outlier. No observation is removed on the way, because whoever removes what one lens cannot
@@ -24,7 +25,7 @@ from rssc.inference.robust import lens_priors, restart, robust_options
 from rssc.inference.shared_errors import positive_part, shared_error_covariance
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
-from rssc.model.lens import LENS_MODELS, Lens
+from rssc.model.lens import LENS_MODELS, Family, Lens
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
@@ -49,6 +50,9 @@ class LensChoiceConstants(Constants):
     hopeless: float = 1.2
     """Models whose cost would exceed the lowest by this factor, if every iteration left gained as much as the last one,
     are given up. Chosen by hand: evidence against such a model is overwhelming."""
+    ruled_out: float = 1e4
+    """Square of the distance of a richer model's own coefficients from zero, over their noise, from which the simpler
+    one is not adjusted. Chosen by hand: where shared errors raise variances tenfold, no evidence is left for it."""
     settled_scale: float = 0.2
     """Change of the loss's scale for which all models are adjusted again. Chosen by hand: a scale that is off by less
     weights the tails a little differently, for all models alike."""
@@ -82,9 +86,9 @@ def choose_lens(
         loss_scale=current.loss_scale if tracks is None else None,
     )  # fmt: skip
     walk = _Walk(scene, lenses, options)
-    # The given model first: it says what is hopeless.
-    for model in sorted(usable, key=lambda model: model != camera.lens.model):
-        walk.visit(model)
+    for model in _order(camera.lens.model, usable):
+        if not walk.rules_out(model):
+            walk.visit(model)
     walk.settle()
     ranked = rank_lenses(tuple(walk.done.items()))
     return tuple(
@@ -102,8 +106,9 @@ def lens_spread(candidates: Sequence[Candidate], chosen: str) -> Covariance:
     of its distance and what its own covariance exceeds that of the chosen one by. The second is as important: a
     coefficient that is taken to be zero makes the others look better known than they are.
 
-    Within a family parameters of one name have one meaning; coefficients that a model lacks are zero there. A lens of
-    the other family is converted to the chosen model, and its covariance counts for what both families have in common.
+    Within a family parameters of one name have one meaning; coefficients that a model lacks are zero there. The other
+    family counts by its best model, converted to the chosen one, and by its distance alone: its covariance is that of
+    other coefficients.
 
     Args:
         candidates: What `choose_lens` returned.
@@ -115,18 +120,23 @@ def lens_spread(candidates: Sequence[Candidate], chosen: str) -> Covariance:
     reference = next(candidate for candidate in candidates if candidate.name == chosen)
     names = reference.adjustment.covariance.parameters
     matrix = np.zeros((len(names), len(names)))
+    families: set[str] = set()
     for candidate, probability in zip(candidates, probabilities(candidates), strict=True):
-        if candidate is reference or probability < LENS_CHOICE.likely:
+        family, other = _family(candidate), _family(candidate) != _family(reference)
+        if candidate is reference or probability < LENS_CHOICE.likely or (other and family in families):
             continue
+        families.add(family)
         shift = _values(candidate, reference, names) - _values(reference, reference, names)
-        matrix += probability * (np.outer(shift, shift) + _excess(candidate, reference, names))
+        matrix += probability * np.outer(shift, shift)
+        if not other:
+            matrix += probability * _excess(candidate, reference, names)
     return Covariance(names, matrix)
 
 
 def _values(candidate: Candidate, reference: Candidate, names: tuple[str, ...]) -> FloatArray:
     """(k,) parameters of a candidate as the model of the reference has them."""
     camera, model = candidate.adjustment.scene.camera, reference.adjustment.scene.camera.lens.model
-    same = camera.lens.family == LENS_MODELS[model].family
+    same = _family(candidate) == _family(reference)
     lens = camera.lens if same else convert_lens(camera.lens, model, camera.width, camera.height)
     known = dict(zip(lens.parameter_names, lens.parameters, strict=True))
     known["readout_ratio"] = camera.shutter.readout_ratio
@@ -136,12 +146,10 @@ def _values(candidate: Candidate, reference: Candidate, names: tuple[str, ...]) 
 def _excess(candidate: Candidate, reference: Candidate, names: tuple[str, ...]) -> FloatArray:
     """(k, k) by which a candidate's covariance exceeds that of the reference, for what both know."""
     mine, other = (one.covariance or one.adjustment.covariance for one in (reference, candidate))
-    same = candidate.adjustment.scene.camera.lens.family == reference.adjustment.scene.camera.lens.family
-    common = [name for name in names if name in other.parameters and (same or name not in _coefficients(reference))]
+    common = [name for name in names if name in other.parameters]
     out = np.zeros((len(names), len(names)))
-    if common:
-        at = [names.index(name) for name in common]
-        out[np.ix_(at, at)] = positive_part(_part(other, common) - _part(mine, common))
+    at = [names.index(name) for name in common]
+    out[np.ix_(at, at)] = positive_part(_part(other, common) - _part(mine, common))
     return out
 
 
@@ -150,8 +158,16 @@ def _part(covariance: Covariance, names: Sequence[str]) -> FloatArray:
     return covariance.matrix[np.ix_(at, at)]
 
 
-def _coefficients(candidate: Candidate) -> tuple[str, ...]:
-    return candidate.adjustment.scene.camera.lens.coefficient_names
+def _family(candidate: Candidate) -> Family:
+    return candidate.adjustment.scene.camera.lens.family
+
+
+def _order(given: str, usable: Sequence[str]) -> list[str]:
+    """The given model, what contains it, what it contains, and the other family, the richest first."""
+    family = LENS_MODELS[given].family
+    above = [model for model in usable if given in ancestors(model)]
+    below = [model for model in reversed(usable) if LENS_MODELS[model].family == family and model not in above]
+    return above + below + [model for model in reversed(usable) if LENS_MODELS[model].family != family]
 
 
 class _Walk:
@@ -161,12 +177,25 @@ class _Walk:
         self.done: dict[str, Adjustment] = {}
         self._scene, self._lenses, self._options = scene, lenses, options
 
+    def rules_out(self, model: str) -> bool:
+        """Whether the coefficients that only a richer model has are far from zero."""
+        for name, richer in self.done.items():
+            lens, covariance = richer.scene.camera.lens, richer.covariance
+            known = LENS_MODELS[model].coefficients
+            own = [one for one in lens.coefficient_names if one not in known and one in covariance.parameters]
+            if model in ancestors(name)[:-1] and own:
+                values = np.array(lens.coefficients(tuple(own)))
+                if values @ np.linalg.solve(_part(covariance, own), values) > LENS_CHOICE.ruled_out:
+                    return True
+        return False
+
     def visit(self, model: str) -> None:
-        """Adjusts a model from the closest start, and again from its parent where it ended above it."""
+        """Adjusts a model from the closest start, and again from the one nested in it where it ended above that."""
         starts = [_with_lens(self._scene, self._lenses[model])]
+        starts += [_converted(one.scene, model) for name, one in self.done.items() if model in ancestors(name)]
         parent = self._nearest(model)
         if parent is not None:
-            starts.append(_nested(parent.scene, model))
+            starts.append(_converted(parent.scene, model))
         found = self._adjust(_closest(starts, self._options))
         if parent is not None and found.summary.cost > parent.summary.cost:
             found = self._adjust(starts[-1])
@@ -187,7 +216,7 @@ class _Walk:
         for model in [model for model in LENS_MODELS if model in self.done]:
             parent = self._nearest(model)
             if parent is not None and self.done[model].summary.cost > parent.summary.cost:
-                self.done[model] = self._adjust(_nested(parent.scene, model))
+                self.done[model] = self._adjust(_converted(parent.scene, model))
 
     def _nearest(self, model: str) -> Adjustment | None:
         """The richest adjusted model that is nested in a model."""
@@ -208,8 +237,8 @@ def _with_lens(scene: Scene, lens: Lens) -> Scene:
     return replace(scene, camera=scene.camera.with_lens(lens))
 
 
-def _nested(scene: Scene, model: str) -> Scene:
-    """The same scene with a lens model that contains the scene's."""
+def _converted(scene: Scene, model: str) -> Scene:
+    """The same scene with another lens model."""
     camera = scene.camera
     return _with_lens(scene, convert_lens(camera.lens, model, camera.width, camera.height))
 
