@@ -9,7 +9,7 @@ import rssc
 from rssc.inference import windows
 from rssc.inference.evidence import rank
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
-from rssc.inference.uncertainty import Contribution, assess_uncertainty, lens_part, readout_shares
+from rssc.inference.uncertainty import Contribution, assess_uncertainty, readout_shares
 from rssc.inference.windows import adjust_windows, compare_windows
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.bundle import adjust_with
@@ -135,14 +135,6 @@ def test_parts_are_own_or_common(adjustment):
         assert all_parts[0, 0] == pytest.approx(1.5625 * (100 + shared.matrix[0, 0]), rel=0.05)
         assert (own[0, 0] > 100) == (not common)
         np.testing.assert_allclose(own + assessed.common.matrix, all_parts)
-
-
-def test_lens_models_that_move_together_are_correlated(adjustment):
-    camera = adjustment.scene.camera
-    other = camera.with_lens(replace(camera.lens, fx=camera.lens.fx + 4, fy=camera.lens.fy + 2))
-    matrix = lens_part([(0.75, camera), (0.25, other)], NAMES).matrix
-    np.testing.assert_allclose(matrix[:2, :2], [[4.0, 2.0], [2.0, 1.0]])
-    assert not matrix[2:].any()
 
 
 def test_windows_that_differ_from_the_whole_widen_it():

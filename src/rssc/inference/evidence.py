@@ -1,9 +1,24 @@
-"""Evidence for one model against another on the same observations: the Bayesian information criterion.
+"""Evidence for one model against another on the same observations.
+
+Shutters and knots, by the Bayesian information criterion:
 
     evidence = share cost / sigma^2 + parameters log(share observations)
 
 Residuals of one track are correlated, because they share a reference patch. n of them carry the information of
 n * share independent ones, share = (1 - r) / (1 + r), where r is their correlation from frame to frame, measured here.
+
+Lenses, by the likelihood of Student's t with nu degrees of freedom and scale s, whose logarithm the Cauchy loss is:
+
+    evidence = (nu + 2) / (nu s^2) cost / inflation + cost of the priors + charge * parameters
+
+`inflation` is what shared errors multiply the variance of the estimate by (`shared_errors`), as a composite likelihood
+is scaled (Varin, Reid and Firth 2011). A parameter counts by the share of its information that the data supply: one
+that only its prior knows costs nothing. The charge is 3 for each, between Akaike's 2 and the logarithm of the number of
+observations. With the latter, a simpler lens wins while the coefficients that it lacks are still three or four standard
+deviations from zero, and its principal point is off by as much. Simulated with tangential distortions of 0, 1e-4, 3e-4
+and 1e-3 (sigma 2e-4), 95 % intervals of cx and cy, averaged over the models (`lens_choice.lens_spread`), hold in 93,
+93, 77 and 80 % with the Bayesian criterion, in 98, 98, 98 and 95 % with a charge of 2 and in 98, 97, 92 and 93 % with
+3. Where both coefficients are zero they are 1, 1.4 and 1.2 times as wide. (Fitted on other seeds.)
 """
 
 from collections.abc import Sequence
@@ -11,22 +26,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.inference.shared_errors import variance_inflation
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment
-from rssc.solver.noise import noise_level
+from rssc.solver.noise import fit_student, noise_level
 from rssc.solver.problem import build_problem
 
 
 @dataclass(frozen=True)
 class EvidenceConstants(Constants):
-    """Measurement of the correlation along tracks."""
+    """Correlation along tracks, and what a parameter of a lens costs."""
 
     usual_sigmas: float = 4.0
     """Residuals above this multiple of the noise are left out as outliers. Chosen by hand."""
     max_correlation: float = 0.9
     """Upper limit, at which 19 observations count as one; for clips with a gross misfit. Chosen by hand."""
+    charge: float = 3.0
+    """For each parameter of a lens that the data know. Fitted on simulated scenes, see above: less widens error bars
+    for coefficients that are zero, more narrows them for coefficients that are not."""
 
 
 EVIDENCE = EvidenceConstants()
@@ -38,7 +57,7 @@ class Candidate:
 
     name: str
     evidence: float
-    """Bayesian information criterion less that of the best; lower is better, 0 is the best."""
+    """Criterion less that of the best; lower is better, 0 is the best."""
     adjustment: Adjustment
     penalty: float = 0.0
     """What the criterion charges for its parameters."""
@@ -59,6 +78,12 @@ def put_first(candidates: Sequence[Candidate], name: str) -> tuple[Candidate, ..
     return tuple(sorted(candidates, key=lambda candidate: candidate.name != name))
 
 
+def probabilities(candidates: Sequence[Candidate]) -> FloatArray:
+    """(n,) probability of each candidate, if one of them is right."""
+    weights: FloatArray = np.exp(-0.5 * np.array([candidate.evidence for candidate in candidates]))
+    return weights / max(float(weights.sum()), 1e-300)
+
+
 def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     """Candidates by evidence, best first; sigma and share are those of the best fit."""
     costs = np.array([adjustment.summary.cost for _, adjustment in tried])
@@ -70,6 +95,40 @@ def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     order: list[int] = np.argsort(scores).tolist()
     lowest = scores[order[0]]
     return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
+
+
+def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
+    """Lens models by evidence, best first; nu, s and the inflation are those of the best fit."""
+    best = min((one for _, one in tried), key=lambda one: one.summary.cost)
+    freedom, scale = fit_student(_whitened_lengths(best))
+    weight = (freedom + 2) / (freedom * scale**2) / variance_inflation(best)
+    scores, charges = np.zeros(len(tried)), np.zeros(len(tried))
+    for i, (_, one) in enumerate(tried):
+        data = _robust_cost(one)
+        charges[i] = EVIDENCE.charge * effective_parameters(one)
+        scores[i] = weight * data + (one.summary.cost - data) + charges[i]
+    order: list[int] = np.argsort(scores).tolist()
+    lowest = scores[order[0]]
+    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(charges[i])) for i in order)
+
+
+def _robust_cost(adjustment: Adjustment) -> float:
+    """Sum of the Cauchy loss over the observations alone."""
+    square = adjustment.loss_scale**2
+    return float(square * np.log1p(_whitened_lengths(adjustment) ** 2 / square).sum())
+
+
+def effective_parameters(adjustment: Adjustment) -> float:
+    """Lens parameters and readout, each counted by the share of its information that comes from the data."""
+    covariance = adjustment.covariance
+    index = {name: i for i, name in enumerate(covariance.parameters)}
+    shares = [
+        covariance.matrix[index[name], index[name]] / prior.sigma**2
+        for prior in adjustment.options.priors
+        for name in prior.coefficients
+        if name in index
+    ]
+    return len(index) - float(np.sum(np.minimum(shares, 1.0)))
 
 
 def track_correlation(adjustment: Adjustment) -> float:

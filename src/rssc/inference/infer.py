@@ -6,8 +6,8 @@ The steps:
     shutter    readout by rows, by columns or global, on the same tracks
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
-    motion     a dense spline, as smooth as the data say (see `motion`); outliers once more
-    lens       once more, with that motion
+    motion     a dense spline, as smooth as the data say (see `motion`)
+    lens       once more, with that motion and on all tracks; then outliers and motion once more
     assess     one calibrated standard deviation per parameter
 
 The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
@@ -16,15 +16,13 @@ The first inference of a stretch ends after `all`: it only has to predict where 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from rssc.inference.choices import CHOICES, try_lenses, try_shutters
-from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
+from rssc.inference.choices import CHOICES, try_shutters
+from rssc.inference.evidence import Candidate, independent_share, track_correlation
+from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.motion import alternation, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
-from rssc.inference.uncertainty import Uncertainty, assess_uncertainty, lens_part
-from rssc.model.arrays import FloatArray
+from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
@@ -59,7 +57,6 @@ def infer(
     method: str = "auto",
     rough: bool = True,
     final: bool = True,
-    tried_lenses: Sequence[Candidate] = (),
     common: AdjustOptions | None = None,
     report: Report = unreported,
 ) -> Inference:
@@ -72,7 +69,6 @@ def infer(
         rough: Begin with a subset of the tracks; not needed where the scene is already close.
         final: With the motion model, the lens chosen again and all parts of the error bars; otherwise with one knot per
             frame and without error bars.
-        tried_lenses: Candidates of an earlier inference from the same clip.
         common: Options of every adjustment: fixed parameters, motion prior.
         report: Called with the share of the work that is done.
     """
@@ -96,10 +92,14 @@ def infer(
         correlation = track_correlation(best)
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
     smooth = settle_motion(full, common)
-    best = settle_motion(replace(smooth, scene=without_outliers(smooth)), common)
+    report(0.7)
+    lenses = choose_lens(smooth, lens, common, None if "points" in common.fixed else scene.tracks)
+    report(0.8)
+    chosen = lenses[0].adjustment
+    best = settle_motion(replace(chosen, scene=without_outliers(chosen)), common)
+    report(0.9)
     correlation = track_correlation(best)
-    report(0.85)
-    return Inference(best, _assess(best, tried_lenses), lenses, correlation, shutters, alternation(best))
+    return Inference(best, _assess(best, lenses), lenses, correlation, shutters, alternation(best))
 
 
 def _choose_shutter_and_lens(
@@ -119,7 +119,7 @@ def _choose_shutter_and_lens(
         scene = replace(scene, camera=better.adjustment.scene.camera)
         current = robust_adjust(_begin(scene, few, common), common=common)
     report(0.25)
-    lenses = try_lenses(current, lens, common)
+    lenses = choose_lens(current, lens, common)
     return _with_camera_and_path(scene, lenses[0].adjustment.scene), shutters, lenses
 
 
@@ -143,12 +143,6 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
 
 
 def _assess(chosen: Adjustment, lenses: Sequence[Candidate]) -> Uncertainty:
-    model = chosen.scene.camera.lens.model
-    # `lens_part` takes the spread around the first one.
-    lenses = put_first(lenses, model) if any(lens.name == model for lens in lenses) else ()
-    probabilities: FloatArray = np.exp(-0.5 * np.array([lens.evidence for lens in lenses]))
-    probabilities /= max(probabilities.sum(), 1e-300)
-    tried = [(float(p), lens.adjustment.scene.camera) for p, lens in zip(probabilities, lenses, strict=True)]
-    shared = shared_error_covariance(chosen)
-    contributions = () if shared is None else (lens_part(tried, shared.parameters),)
-    return assess_uncertainty(chosen, shared, contributions)
+    spread = lens_spread(lenses, chosen.scene.camera.lens.model)
+    contributions = (Contribution("lens", spread.matrix, common=True),)
+    return assess_uncertainty(chosen, shared_error_covariance(chosen), contributions)

@@ -2,10 +2,15 @@
 
 The inverse of the information is the covariance of independent errors. They are not independent: observations of one
 track share the reference patch, tracks that begin side by side share a surface and the blocks of the video's
-compression, and observations of one moment share what the spline cannot follow. Then their scores (see
-`kernels.bundle.scores`) add up instead of cancelling. With B the sum over groups of the outer product of their summed
-scores, information^-1 B information^-1 holds for any correlation within a group (the sandwich, Huber 1967; two
-groupings at once: V_places + V_moments - V_observations, Cameron, Gelbach and Miller 2011).
+compression, observations of one moment share what the spline cannot follow, and observations of one cell of the sensor,
+or of one ring around the principal point, share what the lens model cannot follow, over the whole clip. Then their
+scores (see `kernels.bundle.scores`) add up instead of cancelling. With B the sum over groups of the outer product of
+their summed scores, information^-1 B information^-1 holds for any correlation in a group (the sandwich, Huber 1967).
+
+Several groupings at once: B_places + B_moments - B_observations (Cameron, Gelbach and Miller 2011), plus what B_cells
+exceeds that of cells within places by, and B_rings that of observations. There are few cells and rings, and usually no
+misfit: what they exceed it by only counts in directions in which it cannot be chance. What a wrong lens model hides in
+its own parameters leaves no pattern and does not show here; see `lens_choice`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +36,7 @@ from rssc.solver.schur import Reducer
 
 @dataclass(frozen=True)
 class SharedErrorConstants(Constants):
-    """Size of the groups: moments and places."""
+    """Size of the groups: moments, places, cells and rings."""
 
     moment_frames: float = 3.0
     """Length of a moment in frames: longer than the correlation time of the spline's misfit, about a knot interval."""
@@ -40,9 +45,17 @@ class SharedErrorConstants(Constants):
     small enough for many places in an image."""
     place_frames: float = 10.0
     """Frames within which tracks of one place begin. Chosen by hand."""
+    cell_share: float = 1 / 8
+    """Side of a cell of the sensor as a share of the image's larger side. Chosen on simulated lenses that no model
+    fits: smaller cells miss patterns of a misfit, larger ones are too few to tell them from chance."""
+    ring_share: float = 1 / 12
+    """Width of a ring around the principal point, likewise."""
 
 
 SHARED_ERRORS = SharedErrorConstants()
+
+_TRACY_WIDOM_99 = 2.02
+"""99th percentile of the distribution of Tracy and Widom for real matrices."""
 
 
 @dataclass(frozen=True)
@@ -118,20 +131,16 @@ def _readout_direction(information: FloatArray, names: tuple[str, ...]) -> Float
 
 
 def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
-    """Covariance with errors that are shared within places and within moments; None where the problem is singular."""
+    """Covariance with errors that are shared within places, moments, cells and rings; None where it is singular."""
     influence = measure_influence(adjustment)
     if influence is None:
         return None
-    tracks, scene = adjustment.scene.tracks, adjustment.scene
-    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
+    tracks = adjustment.scene.tracks
     inverse = np.asarray(np.linalg.inv(influence.information), np.float64) / curvature_share(adjustment)
     # Residuals are smaller than errors by the degrees of freedom of the fit.
     share = 2 * len(tracks) / max(2 * len(tracks) - influence.estimated_count, 1)
-    by_observation = influence.scores.T @ influence.scores
-    by_place = _outer_sum(influence.scores, _places(scene)[tracks.points])
-    by_moment = _outer_sum(influence.scores, moments - moments.min())
-    total: FloatArray = share * inverse @ (by_place + _positive(by_moment - by_observation)) @ inverse
-    single: FloatArray = share * inverse @ by_observation @ inverse
+    total: FloatArray = share * inverse @ _grouped(adjustment.scene, influence.scores) @ inverse
+    single: FloatArray = share * inverse @ (influence.scores.T @ influence.scores) @ inverse
     # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
     total = total * np.outer(low, low)
@@ -139,6 +148,66 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     plain = np.asarray(np.linalg.inv(influence.information), np.float64)
     total += influence.variance_factor * plain @ influence.motion @ plain
     return Covariance(influence.parameters, total)
+
+
+def variance_inflation(adjustment: Adjustment) -> float:
+    """Mean factor, over all directions of the estimate, by which shared errors raise its variance; at least 1."""
+    influence = measure_influence(adjustment)
+    if influence is None:
+        return 1.0
+    _, whiten = _roots(influence.scores.T @ influence.scores)
+    total = whiten.T @ _grouped(adjustment.scene, influence.scores) @ whiten
+    return max(float(np.trace(total)) / len(total), 1.0)
+
+
+def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
+    """(k, k) B of all groupings."""
+    tracks = scene.tracks
+    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
+    places, cells = _places(scene)[tracks.points], _cells(scene)
+    alone = scores.T @ scores
+    within_both = _outer_sum(scores, places * (cells.max(initial=0) + 1) + cells)
+    of_tracking_and_motion = _outer_sum(scores, places) + _outer_sum(scores, moments) - alone
+    of_the_lens = _significant(scores, cells, within_both) + _significant(scores, _rings(scene), alone)
+    return positive_part(of_tracking_and_motion) + of_the_lens
+
+
+def _significant(scores: FloatArray, groups: IntArray, known: FloatArray) -> FloatArray:
+    """What B of a grouping exceeds `known` by, in the directions in which that cannot be chance.
+
+    With independent scores, the largest eigenvalue of B over n groups has the distribution of Tracy and Widom
+    (Johnstone 2001). The positive part of all of them would widen error bars wherever there are few groups.
+    """
+    root, whiten = _roots(scores.T @ scores)
+    weights = np.bincount(groups, np.einsum("mk,mk->m", scores @ whiten, scores @ whiten))
+    count = weights.sum() ** 2 / max(float(weights @ weights), 1e-300)
+    edge, size = np.sqrt(count) + np.sqrt(len(known)), count**-0.5 + len(known) ** -0.5
+    chance = (edge**2 + _TRACY_WIDOM_99 * edge * size ** (1 / 3)) / count - 1
+    values, vectors = np.linalg.eigh(whiten.T @ (_outer_sum(scores, groups) - known) @ whiten)
+    directions = root @ vectors
+    return (directions * np.where(values > chance, values, 0.0)) @ directions.T
+
+
+def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """R with matrix = R R', and W with W' matrix W = 1."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    values = np.sqrt(np.maximum(values, 1e-15))
+    return scale[:, None] * vectors * values, vectors / values / scale[:, None]
+
+
+def _cells(scene: Scene) -> IntArray:
+    """(m,) group of each observation: where on the sensor it lies."""
+    side = SHARED_ERRORS.cell_share * max(scene.camera.width, scene.camera.height)
+    at = (scene.tracks.pixels // side).astype(np.int64)
+    return np.unique(at, axis=0, return_inverse=True)[1].ravel()
+
+
+def _rings(scene: Scene) -> IntArray:
+    """(m,) group of each observation: how far from the principal point it lies."""
+    lens, side = scene.camera.lens, max(scene.camera.width, scene.camera.height)
+    radii = np.linalg.norm(scene.tracks.pixels - (lens.cx, lens.cy), axis=1)
+    return np.floor(radii / (SHARED_ERRORS.ring_share * side)).astype(np.int64)
 
 
 def _places(scene: Scene) -> IntArray:
@@ -162,12 +231,13 @@ def curvature_share(adjustment: Adjustment) -> float:
 
 def _outer_sum(scores: FloatArray, groups: IntArray) -> FloatArray:
     """Sum over groups of the outer product of their summed scores."""
+    groups = np.unique(groups, return_inverse=True)[1].ravel()
     sums = np.stack([np.bincount(groups, column) for column in scores.T], axis=1)
-    count = max(len(np.unique(groups)), 2)
+    count = max(len(sums), 2)
     return sums.T @ sums * count / (count - 1)
 
 
-def _positive(matrix: FloatArray) -> FloatArray:
+def positive_part(matrix: FloatArray) -> FloatArray:
     """The nearest matrix without negative eigenvalues, in units in which the diagonal is one."""
     scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))

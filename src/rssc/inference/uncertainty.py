@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rssc.inference.combine import COMPARED, least_probability
+from rssc.inference.combine import least_probability
 from rssc.inference.shared_errors import measure_influence
 from rssc.inference.windows import Window, adjust_windows, compare_windows, note_on_windows
 from rssc.model.arrays import FloatArray
@@ -131,22 +131,6 @@ def readout_shares(adjustment: Adjustment) -> tuple[float, ...]:
 
 def _with_rest(covariance: Covariance) -> Covariance:
     return replace(covariance, matrix=(1 + UNCERTAINTY.rest**2) * covariance.matrix)
-
-
-def lens_part(lenses: Sequence[tuple[float, Camera]], names: tuple[str, ...]) -> Contribution:
-    """Spread of the lens models around the chosen one, each by its probability; distortion has no common meaning.
-
-    Args:
-        lenses: Probability and estimate of each lens model on some data, the chosen one first.
-        names: The estimated parameters.
-    """
-    matrix = np.zeros((len(names), len(names)))
-    index = [i for i, name in enumerate(names) if name in COMPARED]
-    used = tuple(names[i] for i in index)
-    for probability, camera in lenses[1:]:
-        shift = parameter_values(camera, used) - parameter_values(lenses[0][1], used)
-        matrix[np.ix_(index, index)] += probability * np.outer(shift, shift)
-    return Contribution("lens", matrix, common=True)
 
 
 def _between_windows(

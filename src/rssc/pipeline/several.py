@@ -198,7 +198,7 @@ def _with_model(result: StretchResult, model: str, shutter: Shutter, options: Ca
         camera = replace(camera, shutter=shutter)
     camera = camera.with_lens(convert_lens(camera.lens, model, camera.width, camera.height))
     again = infer(
-        replace(scene, camera=camera), method=options.method, rough=False, tried_lenses=given.lenses,
+        replace(scene, camera=camera), lens=model, method=options.method, rough=False,
         common=AdjustOptions(fixed=given.adjustment.options.fixed),
     )  # fmt: skip
     lenses = put_first(given.lenses, model)

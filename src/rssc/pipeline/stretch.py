@@ -62,6 +62,8 @@ class RefinedStretch:
     registered: NDArray[np.bool_]
     """(f,) whether the pose of a frame was measured, not interpolated."""
     notes: tuple[str, ...]
+    lens: str = "auto"
+    """A lens model, or "auto"."""
     fixed: tuple[str, ...] = ()
     """What is not estimated: "translations" where the camera only turned."""
 
@@ -99,7 +101,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
             failure = failure or error
             continue
         notes = (*footage.notes, *found.start.notes)
-        return RefinedStretch(refined, first, footage, source, found.start.registered, notes, found.fixed)
+        return RefinedStretch(refined, first, footage, source, found.start.registered, notes, options.lens, found.fixed)
     raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
 
 
@@ -112,13 +114,13 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     first, footage = refined.first, refined.footage
     with own_scene(), stage("solving") as report:
         final = infer(
-            refined.scene, method=method, rough=False, tried_lenses=first.lenses,
+            refined.scene, lens=refined.lens, method=method, rough=False,
             common=AdjustOptions(fixed=refined.fixed), report=report,
         )  # fmt: skip
     source = str(refined.source)
     stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, source)
     return StretchResult(
-        replace(final, lenses=first.lenses, shutters=first.shutters),
+        replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
     )  # fmt: skip
 

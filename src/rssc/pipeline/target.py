@@ -109,7 +109,7 @@ def _released(held: Inference, check: BoardCheck) -> Inference | None:
         return None
     board = held.adjustment.scene
     try:
-        free = infer(board, rough=False, tried_lenses=held.lenses)
+        free = infer(board, lens=board.camera.lens.model, rough=False)
     except NotCalibratableError:
         return None
     if not free.covariance.sigma("fx") < TARGET.lost_focal * free.adjustment.scene.camera.lens.fx:

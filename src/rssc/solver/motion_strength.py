@@ -1,7 +1,7 @@
 """How smooth the motion is, estimated from the data: the strength of the motion prior.
 
-The prior says that each of n differences r of consecutive motions has the variance g^2. The strength that makes the data
-most probable, all motions marginalised (Laplace's approximation), satisfies
+The prior says that each of n differences r of consecutive motions has the variance g^2. The strength that makes the
+data most probable, all motions marginalised (Laplace's approximation), satisfies
 
     g^2 = sum r^2 / (n - tr(S^-1 K) / g^2)
 

@@ -25,8 +25,6 @@ class LensModel(NamedTuple):
     """The model that this one becomes where the coefficients that only this one has are zero."""
     typical: tuple[float, ...]
     """Coefficients of a usual lens, for simulation and tests."""
-    searched: bool
-    """Whether it is tried where the lens model is to be chosen."""
     colmap: ToolModel
     """As COLMAP has it, with two focal lengths."""
     colmap_shorter: dict[str, tuple[int, ...]]

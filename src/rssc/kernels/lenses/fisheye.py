@@ -12,7 +12,6 @@ MODEL = LensModel(
     coefficients=("k1", "k2", "k3", "k4"),
     parent=None,
     typical=(0.03, -0.01, 0.004, -0.001),
-    searched=True,
     colmap=ToolModel("OPENCV_FISHEYE", ("k1", "k2", "k3", "k4")),
     colmap_shorter={"SIMPLE_RADIAL_FISHEYE": (0, 0, 1, 2, 3), "RADIAL_FISHEYE": (0, 0, 1, 2, 3, 4)},
     kalibr=ToolModel("equidistant", ("k1", "k2", "k3", "k4")),

@@ -13,7 +13,6 @@ MODEL = LensModel(
     coefficients=("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
     parent="opencv",
     typical=(0.25, 0.06, 0.0008, -0.0006, 0.004, 0.4, 0.1, 0.01),
-    searched=False,
     colmap=ToolModel("FULL_OPENCV", ("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6")),
     colmap_shorter={},
     kalibr=None,

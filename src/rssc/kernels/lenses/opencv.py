@@ -13,7 +13,6 @@ MODEL = LensModel(
     coefficients=("k1", "k2", "p1", "p2"),
     parent="radial",
     typical=(-0.15, 0.05, 0.0008, -0.0006),
-    searched=True,
     colmap=ToolModel("OPENCV", ("k1", "k2", "p1", "p2")),
     colmap_shorter={},
     kalibr=ToolModel("radtan", ("k1", "k2", "p1", "p2")),

@@ -9,7 +9,6 @@ MODEL = LensModel(
     coefficients=(),
     parent=None,
     typical=(),
-    searched=True,
     colmap=ToolModel("PINHOLE", ()),
     colmap_shorter={"SIMPLE_PINHOLE": (0, 0, 1, 2)},
     # Kalibr's reader fails on its model `none`; zero coefficients mean the same.

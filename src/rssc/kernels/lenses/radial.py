@@ -12,7 +12,6 @@ MODEL = LensModel(
     coefficients=("k1", "k2"),
     parent="pinhole",
     typical=(-0.12, 0.03),
-    searched=True,
     # COLMAP's RADIAL has one focal length.
     colmap=ToolModel("OPENCV", ("k1", "k2", "p1", "p2")),
     colmap_shorter={"SIMPLE_RADIAL": (0, 0, 1, 2, 3), "RADIAL": (0, 0, 1, 2, 3, 4)},

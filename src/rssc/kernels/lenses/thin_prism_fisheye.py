@@ -13,7 +13,6 @@ MODEL = LensModel(
     coefficients=("k1", "k2", "p1", "p2", "k3", "k4", "sx1", "sy1"),
     parent="fisheye",
     typical=(0.03, -0.01, 0.0006, -0.0004, 0.004, -0.001, 0.0005, -0.0003),
-    searched=False,
     colmap=ToolModel("THIN_PRISM_FISHEYE", ("k1", "k2", "p1", "p2", "k3", "k4", "sx1", "sy1")),
     colmap_shorter={},
     kalibr=None,
