@@ -106,7 +106,7 @@ def combine(
     return Combination(
         values=mean,
         covariance=Covariance(names, 0.5 * (matrix + matrix.T)),
-        own=np.sqrt(np.diag(noise_part)),
+        own=np.sqrt(np.maximum(np.diag(noise_part), 0.0)),
         between=np.sqrt(np.maximum(np.diag(widened - noise_part), 0.0)),
         common=np.sqrt(np.diag(common_part)),
         shares=shares,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rssc.inference.choices import CHOICES, try_shutters
-from rssc.inference.evidence import Candidate, independent_share, track_correlation
+from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.motion import alternation, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
@@ -55,6 +55,7 @@ def infer(
     *,
     lens: str = "auto",
     method: str = "auto",
+    prefer: str = "",
     rough: bool = True,
     final: bool = True,
     common: AdjustOptions | None = None,
@@ -65,6 +66,7 @@ def infer(
     Args:
         scene: With a trajectory to start from. Its points are triangulated again, unless they are fixed.
         lens: A lens model, or "auto" to choose one by evidence.
+        prefer: A lens model to have whatever the evidence, which then only says what the choice may cost.
         method: "auto", or a method of the paper for the last adjustment, with the paper's options.
         rough: Begin with a subset of the tracks; not needed where the scene is already close.
         final: With the motion model, the lens chosen again and all parts of the error bars; otherwise with one knot per
@@ -93,7 +95,12 @@ def infer(
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
     smooth = settle_motion(full, common)
     report(0.7)
-    lenses = choose_lens(smooth, lens, common, None if "points" in common.fixed else scene.tracks)
+    all_tracks = None if "points" in common.fixed else scene.tracks
+    lenses = choose_lens(smooth, lens, common, all_tracks)
+    if prefer:
+        if all(candidate.name != prefer for candidate in lenses):
+            lenses += choose_lens(smooth, prefer, common, all_tracks)
+        lenses = put_first(lenses, prefer)
     report(0.8)
     chosen = lenses[0].adjustment
     best = settle_motion(replace(chosen, scene=without_outliers(chosen)), common)

@@ -198,12 +198,10 @@ def _with_model(result: StretchResult, model: str, shutter: Shutter, options: Ca
         camera = replace(camera, shutter=shutter)
     camera = camera.with_lens(convert_lens(camera.lens, model, camera.width, camera.height))
     again = infer(
-        replace(scene, camera=camera), lens=model, method=options.method, rough=False,
+        replace(scene, camera=camera), lens=options.lens, prefer=model, method=options.method, rough=False,
         common=AdjustOptions(fixed=given.adjustment.options.fixed),
     )  # fmt: skip
-    lenses = put_first(given.lenses, model)
-    shutters = put_first(given.shutters, shutter.axis)
-    again = replace(again, lenses=lenses, shutters=shutters)
+    again = replace(again, shutters=put_first(given.shutters, shutter.axis))
     return replace(result, inference=again, stretch=replace(result.stretch, scene=again.adjustment.scene))
 
 
