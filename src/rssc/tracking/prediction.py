@@ -12,7 +12,7 @@ with planes that face the camera, many tracks drift together by hundredths of a 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,35 @@ def predict_observations(
     bad = ~np.isfinite(np.concatenate([pixels, warps.reshape(-1, 4), bends.reshape(-1, 6)], axis=1)).all(axis=1)
     pixels[bad], warps[bad], bends[bad] = np.nan, np.eye(2), 0.0
     return pixels, warps, bends
+
+
+def predict_streaks(scene: Scene, exposure: float) -> tuple[FloatArray, FloatArray]:
+    """How far points move in the image while the rows that show them are exposed.
+
+    A point that moves along with the rows is seen by later ones and leaves a longer streak: the row and its time are
+    solved for at both ends of the exposure.
+
+    Args:
+        scene: Adjusted, with a trajectory.
+        exposure: Exposure time as a fraction of the frame interval; the middle of it is the row's own time.
+
+    Returns:
+        (m, 2) streaks from their first to their last pixel, and (m, 2) how far the mean of each, where a blurred patch
+        appears to be, lies from its middle; zeros where an end is not seen.
+    """
+    tracks, half = scene.tracks, 0.5 * exposure
+    if half == 0:
+        return np.zeros((len(tracks), 2)), np.zeros((len(tracks), 2))
+    points = scene.points[tracks.points]
+    first, middle, last = (
+        _project(replace(scene, frame_times=scene.frame_times + shift), points, tracks.frames, tracks.pixels)
+        for shift in (-half, 0.0, half)
+    )
+    streaks = last - first
+    # Of a parabola through the three; the mean over it is a sixth of the sum of the ends above its middle.
+    offsets = (first + last - 2.0 * middle) / 6.0
+    seen = np.isfinite(streaks + offsets).all(axis=1, keepdims=True)
+    return np.where(seen, streaks, 0.0), np.where(seen, offsets, 0.0)
 
 
 def surface_slopes(
