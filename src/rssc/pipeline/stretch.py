@@ -148,13 +148,13 @@ def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float) -> Scene:
     Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
     its point was in the mean over the exposure; the tracks returned are for the middle of it.
     """
-    streaks, offsets = predict_streaks(scene, exposure)
+    streaks = predict_streaks(scene, exposure)
     references = sharpest_observations(scene.tracks, streaks)
     pixels, warps, bends = predict_observations(scene, references)
     found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
     slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
     found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
-    tracks = replace(found.tracks, pixels=found.tracks.pixels - offsets[found.rows])
+    tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)
     tracks = on_sensor(tracks, scene.camera.undistorted_from)
     keep = tracks.lengths >= 3
     if not keep.any():

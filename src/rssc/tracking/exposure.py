@@ -84,7 +84,8 @@ def estimate_exposure(images: Image, scene: Scene) -> ExposureEstimate | None:
         images: (n, height, width) grey frames.
         scene: Adjusted, with a trajectory.
     """
-    velocities = predict_streaks(scene, EXPOSURE.velocity_exposure)[0] / EXPOSURE.velocity_exposure
+    # Of the middle of the exposure; acceleration hardly changes how much a view is blurred.
+    velocities = predict_streaks(scene, EXPOSURE.velocity_exposure)[:, :2] / EXPOSURE.velocity_exposure
     pairs = _pairs(scene, velocities)
     if len(pairs) < EXPOSURE.min_pairs:
         return None
@@ -150,7 +151,7 @@ def _misfits(
     references = first + (np.linalg.norm(speeds[first], axis=1) > np.linalg.norm(speeds[first + 1], axis=1))
     predicted = predict_observations(small, references)
     try:
-        found = refine(images, part, *predicted, references, exposure * speeds)
+        found = refine(images, part, *predicted, references, np.pad(exposure * speeds, ((0, 0), (0, 2))))
     except InputError:
         return np.empty((0, 0)), np.empty(0, np.int64)
     both = found.tracks.lengths == 2
@@ -161,7 +162,8 @@ def _misfits(
     one, two = rows[slow], rows[~slow]
     patches = [_patches(images, part.frames[r], states[s], predicted[2][r]) for r, s in ((one, slow), (two, ~slow))]
     inside = np.isfinite(patches[0] + patches[1]).all(axis=(1, 2))
-    streaks: FloatArray = np.linalg.solve(states[~slow][:, 2:].reshape(-1, 2, 2), speeds[two][:, :, None])[:, :, 0]
+    warps = states[~slow][:, 2:].reshape(-1, 2, 2)
+    streaks = (np.linalg.inv(warps) @ speeds[two][:, :, None])[:, :, 0]
     misfits = _compared(patches[0][inside], patches[1][inside], speeds[one][inside], streaks[inside])
     return misfits, part.frames[two][inside]
 

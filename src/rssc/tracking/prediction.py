@@ -68,33 +68,30 @@ def predict_observations(
     return pixels, warps, bends
 
 
-def predict_streaks(scene: Scene, exposure: float) -> tuple[FloatArray, FloatArray]:
-    """How far points move in the image while the rows that show them are exposed.
+def predict_streaks(scene: Scene, exposure: float) -> FloatArray:
+    """(m, 4) how points move in the image while the rows that show them are exposed.
 
-    A point that moves along with the rows is seen by later ones and leaves a longer streak: the row and its time are
-    solved for at both ends of the exposure.
+    The motion is s (du, dv) + s^2 (cu, cv) for s from -1/2 to 1/2. A blurred patch appears at the mean of it,
+    (cu, cv) / 12 from its middle. A point that moves along with the rows is seen by later ones and leaves a longer
+    streak: the row and its time are solved for at both ends of the exposure.
 
     Args:
         scene: Adjusted, with a trajectory.
         exposure: Exposure time as a fraction of the frame interval; the middle of it is the row's own time.
 
     Returns:
-        (m, 2) streaks from their first to their last pixel, and (m, 2) how far the mean of each, where a blurred patch
-        appears to be, lies from its middle; zeros where an end is not seen.
+        du, dv, cu, cv in pixels; zeros where an end is not seen.
     """
-    tracks, half = scene.tracks, 0.5 * exposure
-    if half == 0:
-        return np.zeros((len(tracks), 2)), np.zeros((len(tracks), 2))
+    tracks = scene.tracks
+    if exposure == 0:
+        return np.zeros((len(tracks), 4))
     points = scene.points[tracks.points]
     first, middle, last = (
         _project(replace(scene, frame_times=scene.frame_times + shift), points, tracks.frames, tracks.pixels)
-        for shift in (-half, 0.0, half)
+        for shift in (-0.5 * exposure, 0.0, 0.5 * exposure)
     )
-    streaks = last - first
-    # Of a parabola through the three; the mean over it is a sixth of the sum of the ends above its middle.
-    offsets = (first + last - 2.0 * middle) / 6.0
-    seen = np.isfinite(streaks + offsets).all(axis=1, keepdims=True)
-    return np.where(seen, streaks, 0.0), np.where(seen, offsets, 0.0)
+    streaks = np.concatenate([last - first, 2.0 * (first + last - 2.0 * middle)], axis=1)
+    return np.where(np.isfinite(streaks).all(axis=1, keepdims=True), streaks, 0.0)
 
 
 def surface_slopes(

@@ -42,6 +42,8 @@ class RefinementConstants(Constants):
     may differ more than during tracking."""
     equal_streaks_px: float = 0.5
     """Views whose streak is longer than the shortest by up to this are about as sharp; the lens blurs as much."""
+    max_skew: float = 2.0
+    """Largest factor on a streak's curve that makes up for its length, see `matching_streaks`."""
 
 
 REFINEMENT = RefinementConstants()
@@ -68,32 +70,42 @@ def sharpest_observations(tracks: Tracks, streaks: FloatArray) -> IntArray:
 
     Args:
         tracks: With observations of every point.
-        streaks: (m, 2) of the observations, in pixels.
+        streaks: (m, 4) of the observations, from `predict_streaks`.
     """
-    lengths, begins = np.linalg.norm(streaks, axis=1), tracks.offsets[:-1]
+    lengths, begins = np.linalg.norm(streaks[:, :2], axis=1), tracks.offsets[:-1]
     blurred = lengths > (np.minimum.reduceat(lengths, begins) + REFINEMENT.equal_streaks_px)[tracks.points]
     distances = np.abs(np.arange(len(tracks)) - (begins + tracks.lengths // 2)[tracks.points])
     return np.lexsort((distances, blurred, tracks.points))[begins]
 
 
 def matching_streaks(tracks: Tracks, references: IntArray, warps: FloatArray, streaks: FloatArray) -> FloatArray:
-    """(m, 2, 2) streaks by which template and image are blurred to have the same blur.
+    """(m, 2, 4) streaks by which template and image are blurred to have the same blur.
 
     A streak b has the covariance b b' / 12. With B = A^-1 b the streak of an observation as the reference would show it
     and R that of the reference itself, B B' - R R' has one eigenvalue >= 0, the blur that the template lacks, and one
     <= 0, the blur that the image lacks. Blur that both have is left alone.
 
+    A camera that speeds up while it exposes leaves a skewed streak, whose skewness is proportional to the square of its
+    length and to its curve. The curve of the template makes up for what its streak is shorter; that of the reference,
+    which is the sharpest view, is left out.
+
     Args:
         tracks: The observations.
         references: (p,) reference observation of each point.
         warps: (m, 2, 2) derivative of each pixel by the pixel of the reference.
-        streaks: (m, 2) of the observations, in pixels.
+        streaks: (m, 4) of the observations, from `predict_streaks`.
     """
-    there = np.linalg.solve(warps, streaks[:, :, None])[:, :, 0]
-    here = streaks[references][tracks.points]
-    values, vectors = np.linalg.eigh(there[:, :, None] * there[:, None] - here[:, :, None] * here[:, None])
+    lines = streaks.reshape(-1, 2, 2).transpose(0, 2, 1)
+    there = np.linalg.solve(warps, lines)
+    line, here = there[:, :, 0], streaks[references][tracks.points][:, :2]
+    values, vectors = np.linalg.eigh(line[:, :, None] * line[:, None] - here[:, :, None] * here[:, None])
     lacks = np.sqrt(np.maximum(values * (-1.0, 1.0), 0.0))[:, None] * vectors
-    return np.stack([lacks[:, :, 1], (warps @ lacks[:, :, :1])[:, :, 0]], axis=1)
+    longer = (line * vectors[:, :, 1]).sum(axis=1) ** 2 / np.maximum(values[:, 1], 1e-9)
+    out = np.zeros((len(tracks), 2, 4))
+    out[:, 0, :2] = lacks[:, :, 1]
+    out[:, 0, 2:] = -np.minimum(longer, REFINEMENT.max_skew)[:, None] * there[:, :, 1]
+    out[:, 1, :2] = (warps @ lacks[:, :, :1])[:, :, 0]
+    return out
 
 
 def refine(
@@ -116,7 +128,7 @@ def refine(
             better is known.
         bends: (m, 2, 3) predicted coefficients of x^2, x y and y^2 around the reference; zeros where not known.
         references: (p,) reference observation of each point; `reference_observations` where not given.
-        streaks: (m, 2) predicted streaks of the observations in pixels; none where not given.
+        streaks: (m, 4) predicted streaks of the observations, from `predict_streaks`; none where not given.
         options: Limits as in `track`.
 
     Returns:
@@ -138,7 +150,7 @@ def refine(
     starts = float_array("predicted", np.where(np.isfinite(starts), starts, _NOWHERE), (count, 2))
     guesses, curves = float_array("warps", warps, (count, 2, 2)), float_array("bends", bends, (count, 2, 3))
     states = np.concatenate([starts, guesses.reshape(-1, 4)], axis=1)
-    blurs = np.zeros((count, 2, 2)) if streaks is None else matching_streaks(tracks, references, guesses, streaks)
+    blurs = np.zeros((count, 2, 4)) if streaks is None else matching_streaks(tracks, references, guesses, streaks)
     qualities, outcomes = np.zeros((count, 4)), np.full(count, registration.OUTSIDE)
     precision = np.full(count, np.inf)
     noise = image_noise(images[0])

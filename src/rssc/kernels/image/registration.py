@@ -31,7 +31,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.kernels.image.sampling import inside, sample, streak_taps, streaked
+from rssc.kernels.image.sampling import inside, streak_reach, streak_taps, streaked
 from rssc.kernels.jit import kernel, part
 
 # Why a registration ended.
@@ -56,13 +56,15 @@ _DETERMINANTS = (0.3, 3.0)
 _SAME_STREAK = 0.6
 """Square pixels by which the outer products of two streaks may differ for one template to do for both: a twelfth of
 it is the difference of their variances."""
+_SAME_CURVE = 0.3
+"""Pixels by which their curves may differ."""
 _RIDGE = 0.05
 """On the diagonal of a block's normal equations, as a share of their trace: a block with one edge contains no
 information on the displacement along it."""
 
 
 @part
-def make_template(image, u, v, half, warp_change, noise, looks, streak_u, streak_v, rows, pull):
+def make_template(image, u, v, half, warp_change, noise, looks, streak, rows, pull):
     """Prepares the patch around a pixel.
 
     Args:
@@ -73,8 +75,7 @@ def make_template(image, u, v, half, warp_change, noise, looks, streak_u, streak
         warp_change: Standard deviation of the elements of the 2x2 warp from its start.
         noise: Standard deviation of the image's noise in grey values.
         looks: Variance of what surfaces change in looks from frame to frame, as a share of their own variance.
-        streak_u: Columns that the streak by which the patch is blurred reaches over.
-        streak_v: Rows that it reaches over.
+        streak: (4,) by which the patch is blurred, see `sampling.streaked`.
         rows: ((2 half + 1)^2, 8) float32, written: the rows described above.
         pull: (6, 4) written: the pull of the prior on the step.
 
@@ -83,14 +84,14 @@ def make_template(image, u, v, half, warp_change, noise, looks, streak_u, streak
         fix its position), and the weighted mean and variance of the patch.
     """
     size = 2 * half + 1
-    taps, stretch = streak_taps(streak_u, streak_v)
-    du, dv = stretch * streak_u, stretch * streak_v
-    if not inside(image, u, v, half + 1.0 + 0.5 * abs(du), half + 1.0 + 0.5 * abs(dv)):
+    taps, stretch = streak_taps(streak)
+    reach_u, reach_v = streak_reach(streak, taps)
+    if not inside(image, u, v, half + 1.0 + reach_u, half + 1.0 + reach_v):
         return math.inf, 0.0, 0.0
     patch = np.empty((size + 2, size + 2), np.float32)
     for i in range(size + 2):
         for j in range(size + 2):
-            patch[i, j] = streaked(image, u + j - half - 1, v + i - half - 1, du, dv, taps)
+            patch[i, j] = streaked(image, u + j - half - 1, v + i - half - 1, streak, taps, stretch)
     count = 6
     jacobian = np.zeros((size * size, 8))
     weights = np.empty(size * size)
@@ -198,9 +199,7 @@ def _shear(rows, half, variance, samples, gain, offset):
 
 
 @part
-def register(
-    image, rows, pull, half, mean, variance, max_shift, bend, streak_u, streak_v, state, samples, quality
-):  # fmt: skip
+def register(image, rows, pull, half, mean, variance, max_shift, bend, streak, state, samples, quality):
     """Finds a template in an image.
 
     Args:
@@ -212,8 +211,7 @@ def register(
         variance: The template's variance.
         max_shift: The position may move this far from its start, in pixels.
         bend: (2, 3) coefficients of x^2, x y and y^2 in the column and the row.
-        streak_u: Columns that the streak by which the image is blurred reaches over.
-        streak_v: Rows that it reaches over.
+        streak: (4,) by which the image is blurred, see `sampling.streaked`.
         state: (6,) position u, v and warp [[a, b], [c, d]]; the start, overwritten by the result.
         samples: ((2 half + 1)^2,) float32 scratch.
         quality: (4,) written: correlation with the template, residual deviation in grey values of the template,
@@ -230,10 +228,9 @@ def register(
     uxx, uxy, uyy = bend[0, 0], bend[0, 1], bend[0, 2]
     vxx, vxy, vyy = bend[1, 0], bend[1, 1], bend[1, 2]
     bent_u, bent_v = half * half * (abs(uxx) + abs(uxy) + abs(uyy)), half * half * (abs(vxx) + abs(vxy) + abs(vyy))
-    taps, stretch = streak_taps(streak_u, streak_v)
-    du, dv = stretch * streak_u, stretch * streak_v
-    bent_u += 0.5 * abs(du)
-    bent_v += 0.5 * abs(dv)
+    taps, stretch = streak_taps(streak)
+    reach_u, reach_v = streak_reach(streak, taps)
+    bent_u, bent_v = bent_u + reach_u, bent_v + reach_v
     for _ in range(_MAX_STEPS):
         if not inside(image, u, v, half * (abs(a) + abs(b)) + bent_u, half * (abs(c) + abs(d)) + bent_v):
             return OUTSIDE
@@ -243,10 +240,7 @@ def register(
             for j in range(-half, half + 1):
                 x = u + a * j + b * i + uxx * (j * j) + uxy * (i * j) + uyy * (i * i)
                 y = v + c * j + d * i + vxx * (j * j) + vxy * (i * j) + vyy * (i * i)
-                if taps == 1:
-                    value = sample(image, np.float32(x), np.float32(y)) - shift
-                else:
-                    value = streaked(image, x, y, du, dv, taps) - shift
+                value = streaked(image, x, y, streak, taps, stretch) - shift
                 samples[k] = value
                 row = rows[k]
                 s0 += row[0] * value
@@ -299,9 +293,10 @@ def make_templates(
     begin: int, end: int, rows: NDArray[np.float32], pulls: NDArray[np.float64], stats: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
+    still = np.zeros(4)
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
-            image, pixels[i, 0], pixels[i, 1], half, warp_change, noise, looks, 0.0, 0.0, rows[i], pulls[i]
+            image, pixels[i, 0], pixels[i, 1], half, warp_change, noise, looks, still, rows[i], pulls[i]
         )
 
 
@@ -313,13 +308,22 @@ def register_all(
 ) -> None:  # fmt: skip
     """`register` for the tracks begin..end, whose templates are rows[slots[i]] and so on."""
     samples = np.empty((2 * half + 1) ** 2, np.float32)
-    flat = np.zeros((2, 3))
+    flat, still = np.zeros((2, 3)), np.zeros(4)
     for i in range(begin, end):
         s = slots[i]
         mean, variance = stats[s, 1], stats[s, 2]
         outcomes[i] = register(
-            image, rows[s], pulls[s], half, mean, variance, max_shift, flat, 0.0, 0.0, states[i], samples, qualities[i]
+            image, rows[s], pulls[s], half, mean, variance, max_shift, flat, still, states[i], samples, qualities[i]
         )
+
+
+@part
+def _same_streak(first, second):
+    """Whether a template blurred by one streak does for another one."""
+    # A streak and its reverse are the same, so outer products are compared.
+    p, q, x, y = first[0], first[1], second[0], second[1]
+    spread = abs(p * p - x * x) + 2.0 * abs(p * q - x * y) + abs(q * q - y * y)
+    return spread <= _SAME_STREAK and abs(first[2] - second[2]) + abs(first[3] - second[3]) <= _SAME_CURVE
 
 
 @kernel
@@ -343,7 +347,7 @@ def register_tracks(
         looks: Change in looks, see `make_template`.
         max_shift: Observations may move this far from their start, in pixels.
         bends: (m, 2, 3) bend of each observation's patch, see `register`.
-        streaks: (m, 2, 2) streak of the template and streak of the image, with which each observation is registered.
+        streaks: (m, 2, 4) streak of the template and streak of the image, with which each observation is registered.
         begin: First track.
         end: One past the last track.
         states: (m, 6) starts, overwritten by the results.
@@ -355,24 +359,22 @@ def register_tracks(
     rows, samples, pull = np.empty((count, 8), np.float32), np.empty(count, np.float32), np.empty((6, 4))
     for i in range(begin, end):
         r = references[i]
-        precision, mean, variance = math.inf, 0.0, 0.0
-        x, y = math.nan, math.nan
+        precision, mean, variance, made = math.inf, 0.0, 0.0, -1
         for k in range(offsets[i], offsets[i + 1]):
             if k == r:
                 outcomes[k] = OUTSIDE
                 continue
-            p, q = streaks[k, 0, 0], streaks[k, 0, 1]
-            # A streak and its reverse are the same, so their outer products are compared.
-            if not abs(p * p - x * x) + 2.0 * abs(p * q - x * y) + abs(q * q - y * y) <= _SAME_STREAK:
-                x, y = p, q
+            if made < 0 or not _same_streak(streaks[k, 0], streaks[made, 0]):
+                made = k
                 precision, mean, variance = make_template(
-                    images[frames[r]], pixels[r, 0], pixels[r, 1], half, warp_change, noise, looks, p, q, rows, pull
-                )
+                    images[frames[r]], pixels[r, 0], pixels[r, 1], half, warp_change, noise, looks, streaks[k, 0],
+                    rows, pull,
+                )  # fmt: skip
             precisions[k] = precision
             if not precision < math.inf:
                 outcomes[k] = OUTSIDE
                 continue
             outcomes[k] = register(
-                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], streaks[k, 1, 0],
-                streaks[k, 1, 1], states[k], samples, qualities[k],
+                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], streaks[k, 1], states[k],
+                samples, qualities[k],
             )  # fmt: skip

@@ -55,9 +55,9 @@ def sample(image, u, v):
 
 
 @part
-def streak_taps(du, dv):
-    """Number of samples that a streak averages, and the factor on the streak that gives them its variance."""
-    length = math.sqrt(du * du + dv * dv)
+def streak_taps(streak):
+    """Number of samples that a streak averages, and the factor on their spread that gives them its variance."""
+    length = math.sqrt(streak[0] * streak[0] + streak[1] * streak[1])
     if length < _SHARP:
         return 1, 0.0
     count = 1 + math.ceil(length / _TAP_SPACING)
@@ -65,13 +65,29 @@ def streak_taps(du, dv):
 
 
 @part
-def streaked(image, u, v, du, dv, taps):
-    """Smoothed value, averaged over a streak with its middle at a pixel; `du`, `dv` are those of `streak_taps`."""
+def streaked(image, u, v, streak, taps, stretch):
+    """Smoothed value, averaged over a streak with its mean at a pixel; `taps`, `stretch` are those of `streak_taps`.
+
+    The streak (4,) is s (du, dv) + (s^2 - 1/12) (cu, cv) for s from -1/2 to 1/2: c is what acceleration adds.
+    """
+    if taps == 1:
+        return sample(image, np.float32(u), np.float32(v))
     total = np.float32(0.0)
     for k in range(taps):
-        s = (k + 0.5) / taps - 0.5
-        total += sample(image, np.float32(u + s * du), np.float32(v + s * dv))
+        s = ((k + 0.5) / taps - 0.5) * stretch
+        c = s * s - 1.0 / 12.0
+        total += sample(
+            image, np.float32(u + s * streak[0] + c * streak[2]), np.float32(v + s * streak[1] + c * streak[3])
+        )
     return total / np.float32(taps)
+
+
+@part
+def streak_reach(streak, taps):
+    """Columns and rows that a streak reaches to either side."""
+    if taps == 1:
+        return 0.0, 0.0
+    return 0.6 * abs(streak[0]) + 0.3 * abs(streak[2]), 0.6 * abs(streak[1]) + 0.3 * abs(streak[3])
 
 
 @part
