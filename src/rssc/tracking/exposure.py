@@ -12,7 +12,7 @@ have in common, such as that of the lens or of a video's compression, drops out.
 The misfit depends on the square of the exposure: near zero, views are blurred too little to tell.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from rssc.errors import InputError
 from rssc.kernels.image import sampling
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.tracking.prediction import predict_observations, predict_streaks
@@ -114,18 +115,16 @@ def _estimated(misfits: FloatArray, frames: IntArray) -> ExposureEstimate:
 
 
 def _pairs(scene: Scene, velocities: FloatArray) -> IntArray:
-    """(n, 2) observations of the same point, the slowest and the fastest of its track, where they differ most."""
-    tracks = scene.tracks
-    order = np.lexsort((np.linalg.norm(velocities, axis=1), tracks.points))
-    some = tracks.lengths > 1
-    pairs = np.stack([order[tracks.offsets[:-1][some]], order[tracks.offsets[1:][some] - 1]], axis=1)
-    slow, fast = (np.linalg.norm(velocities[column], axis=1) for column in pairs.T)
-    pairs = pairs[np.argsort(slow**2 - fast**2, kind="stable")]
-    frames = tracks.frames[pairs[:, 1]]
-    by_frame = np.argsort(frames, kind="stable")
-    rank = np.empty(len(frames), np.int64)
-    rank[by_frame] = np.arange(len(frames)) - np.searchsorted(frames[by_frame], frames[by_frame])
-    return pairs[rank < EXPOSURE.pairs_per_frame][: EXPOSURE.max_pairs]
+    """(n, 2) observations of the same point, the first the slowest of its track, where velocities differ most."""
+    tracks, speeds = scene.tracks, np.linalg.norm(velocities, axis=1)
+    slowest = np.lexsort((speeds, tracks.points))[tracks.offsets[tracks.points]]
+    gain = speeds**2 - speeds[slowest] ** 2
+    order = np.lexsort((-gain, tracks.frames))
+    frames = tracks.frames[order]
+    rank = np.arange(len(order)) - np.searchsorted(frames, frames)
+    fast = order[(rank < EXPOSURE.pairs_per_frame) & (gain[order] > 0)]
+    fast = fast[np.argsort(-gain[fast], kind="stable")][: EXPOSURE.max_pairs]
+    return np.stack([slowest[fast], fast], axis=1)
 
 
 def _misfits(
@@ -135,20 +134,15 @@ def _misfits(
 
     Views are registered to each other with the blur of the given exposure.
     """
-    tracks = scene.tracks
-    chosen = np.zeros(len(tracks), dtype=bool)
-    chosen[pairs] = True
-    seen = np.zeros(tracks.point_count, dtype=bool)
-    seen[tracks.points[pairs[:, 0]]] = True
-    rows = np.flatnonzero(chosen)
-    part = tracks.select(chosen).select_points(seen)
-    small = Scene(
-        scene.camera, part, scene.points[seen], scene.cam_from_world, scene.frame_times, scene.trajectory
+    tracks, count = scene.tracks, len(pairs)
+    # A scene of its own, in which every pair is a point with two observations.
+    rows = np.sort(pairs, axis=1).ravel()
+    part = Tracks(
+        tracks.frame_count, count, tracks.frames[rows], np.repeat(np.arange(count), 2), tracks.pixels[rows],
+        tracks.sigmas[rows],
     )  # fmt: skip
-    speeds = velocities[rows]
-    # Two observations each, in the order of frames; the slower one is the reference.
-    first = part.offsets[:-1]
-    references = first + (np.linalg.norm(speeds[first], axis=1) > np.linalg.norm(speeds[first + 1], axis=1))
+    small = replace(scene, tracks=part, points=scene.points[tracks.points[pairs[:, 0]]], neighbours=None)
+    speeds, references = velocities[rows], 2 * np.arange(count) + (pairs[:, 0] > pairs[:, 1])
     predicted = predict_observations(small, references)
     try:
         found = refine(images, part, *predicted, references, np.pad(exposure * speeds, ((0, 0), (0, 2))))
