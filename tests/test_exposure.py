@@ -32,7 +32,7 @@ def true_scene(clip: Clip) -> Scene:
 SHAKY = ClipOptions(320, 240, FRAMES, motion="shaky", seed=5, readout_ratio=0.6, exposure_samples=9)
 
 
-@pytest.mark.parametrize("exposure", [0.0, 0.35, 0.8])
+@pytest.mark.parametrize("exposure", [0.0, 0.6])
 def test_exposure_is_found_with_its_error(exposure):
     clip = render_clip(replace(SHAKY, exposure=exposure))
     found = estimate_exposure(clip.frames, true_scene(clip))
@@ -42,5 +42,5 @@ def test_exposure_is_found_with_its_error(exposure):
 
 
 def test_a_camera_that_hardly_moves_tells_no_exposure():
-    clip = render_clip(replace(SHAKY, motion="static", exposure=0.8))
+    clip = render_clip(replace(SHAKY, motion="static"))
     assert estimate_exposure(clip.frames, true_scene(clip)) is None
