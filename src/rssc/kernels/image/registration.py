@@ -31,7 +31,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.kernels.image.sampling import inside, streak_reach, streak_taps, streaked
+from rssc.kernels.image.sampling import inside, sample, streak_reach, streak_taps, streaked
 from rssc.kernels.jit import kernel, part
 
 # Why a registration ended.
@@ -240,7 +240,10 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, streak, s
             for j in range(-half, half + 1):
                 x = u + a * j + b * i + uxx * (j * j) + uxy * (i * j) + uyy * (i * i)
                 y = v + c * j + d * i + vxx * (j * j) + vxy * (i * j) + vyy * (i * i)
-                value = streaked(image, x, y, streak, taps, stretch) - shift
+                if taps == 1:  # here too, where it costs less than a call
+                    value = sample(image, np.float32(x), np.float32(y)) - shift
+                else:
+                    value = streaked(image, x, y, streak, taps, stretch) - shift
                 samples[k] = value
                 row = rows[k]
                 s0 += row[0] * value
