@@ -5,8 +5,9 @@ import numpy as np
 from rssc.model import Scene, Tracks
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.simulation.projection import rolling_shutter_project
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.tracking.prediction import predict_observations, surface_slopes
+from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
 
 
 def make_scene():
@@ -73,3 +74,29 @@ def test_warps_determine_how_surfaces_are_turned():
     curve = (beside(6, 0) + beside(-6, 0) - 2 * beside(0, 0)) / 72
     left, facing_left = bends[other, :, 0] - curve, facing_bends[other, :, 0] - curve
     assert np.median(np.abs(left[smooth])) < 0.7 * np.median(np.abs(facing_left[smooth]))
+
+
+def test_streaks_are_how_points_move_while_their_rows_are_exposed():
+    clip, scene, _ = make_scene()
+    tracks, exposure = scene.tracks, 0.6
+    streaks = predict_streaks(scene, exposure)
+    moments = exposure * (np.arange(-7, 8) / 15)
+    where = np.stack([
+        rolling_shutter_project(clip.camera, clip.motion, scene.points[tracks.points], tracks.frames + moment)[0]
+        for moment in moments
+    ])  # fmt: skip
+    inner = tracks.frames > 0  # the first one is exposed before the trajectory begins
+    assert np.median(np.linalg.norm(streaks[inner, :2], axis=1)) > 4
+    length = (where[-1] - where[0]) * 15 / 14
+    np.testing.assert_allclose(streaks[inner, :2], length[inner], atol=0.1)
+    # Acceleration moves the mean of what is seen away from the middle.
+    offsets = (where.mean(axis=0) - where[7])[inner]
+    assert np.abs(offsets).max() > 0.05
+    np.testing.assert_allclose(streaks[inner, 2:] / 12, offsets, atol=0.015)
+    # The row's own motion matters: without it the streak is shorter or longer by its share of the rows read.
+    frozen = rolling_shutter_project(
+        clip.camera.with_readout_ratio(0.0), clip.motion, scene.points[tracks.points],
+        tracks.frames + 0.7 * clip.camera.row_fraction(where[7]) + moments[-1],
+    )[0]  # fmt: skip
+    assert np.abs(where[-1] - frozen)[inner].max() > 0.05
+    np.testing.assert_array_equal(predict_streaks(scene, 0.0), 0.0)

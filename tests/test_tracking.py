@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rssc.errors import InputError, NotCalibratableError
 from rssc.kernels.image import registration
 from rssc.model import Tracks
-from rssc.tracking.refinement import reference_observations, refine
+from rssc.tracking.refinement import matching_streaks, reference_observations, refine, sharpest_observations
 from rssc.tracking.track import TrackingOptions, track
 
 WIDTH, HEIGHT = 400, 300
@@ -140,6 +140,75 @@ def test_refinement_reaches_the_truth_from_predictions_nearby(shaken):
     assert refined.point_count == tracks.point_count
     assert len(refined) > 0.85 * np.count_nonzero(~lost)
     assert np.median(error) < 0.04 and np.mean(error > 0.5) < 0.002
+
+
+def blurred_view(shift: tuple[float, float], streak: np.ndarray, seed: int) -> np.ndarray:
+    """A view that moves along s (du, dv) + s^2 (cu, cv) while it is exposed, around the given shift."""
+    moments = (np.arange(41) + 0.5) / 41 - 0.5
+    path = np.outer(moments, streak[:2]) + np.outer(moments**2, streak[2:])
+    images = [view(homography(*(np.array(shift) - step)), 0).astype(np.float32) for step in path]
+    # The noise of `view` is the same in all of them: an image of it that does not move.
+    still = view(homography(*shift), 0).astype(np.float32) - view_without_noise(homography(*shift))
+    noise = np.random.default_rng(seed).normal(0, 1.5, still.shape)
+    return np.clip(np.rint(np.mean(images, axis=0) - still + noise), 0, 255).astype(np.uint8)
+
+
+def view_without_noise(scene_from_image: np.ndarray) -> np.ndarray:
+    flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+    return cv2.warpPerspective(SCENE, scene_from_image, (WIDTH, HEIGHT), flags=flags, borderMode=cv2.BORDER_REFLECT)
+
+
+def test_blurred_views_are_registered_where_their_mean_is():
+    """Each view blurred in its own direction, also skewed: templates with the same blur find it, sharp ones do not."""
+    streaks = np.array([[2.5, 0, 0, 0], [1.0, 0.5, 0, 0], [8, 0, 2.4, 0], [5, 5, -1.2, -1.2], [-3, 7, 0, 0]], float)
+    shifts = [(0.0, 0.0), (3.3, 1.2), (5.1, -2.4), (2.6, 4.7), (-4.2, 1.9)]
+    images = np.stack([
+        blurred_view(shift, streak, i) for i, (shift, streak) in enumerate(zip(shifts, streaks, strict=True))
+    ])  # fmt: skip
+    u, v = np.meshgrid(np.linspace(60, 340, 12), np.linspace(60, 240, 9))
+    grid = np.column_stack([u.ravel(), v.ravel()])
+    count, views = len(grid), len(shifts)
+    # A view shifted to the right shows the scene further left. The mean lies a twelfth of the curve from the middle.
+    truth = grid[:, None] - np.array(shifts) + np.where(np.arange(views)[:, None] >= 0, streaks[:, 2:] / 12, 0)
+    tracks = Tracks(
+        views, count, np.tile(np.arange(views), count), np.repeat(np.arange(count), views), truth.reshape(-1, 2)
+    )  # fmt: skip
+    every = np.tile(streaks, (count, 1))
+    references = sharpest_observations(tracks, every)
+    assert (tracks.frames[references] == 1).all()
+    plain = np.tile(np.eye(2), (len(tracks), 1, 1)), np.zeros((len(tracks), 2, 3))
+
+    def errors(given):
+        found = refine(images, tracks, tracks.pixels, *plain, references, given)
+        kept = np.flatnonzero(tracks.frames[found.rows] != 1)
+        return np.linalg.norm(found.tracks.pixels[kept] - tracks.pixels[found.rows[kept]], axis=1)
+
+    matched, skewless, sharp = errors(every), errors(every * (1, 1, 0, 0)), errors(None)
+    assert len(matched) >= len(sharp)
+    assert np.median(matched) < 0.04
+    assert np.median(matched) < 0.8 * np.median(skewless) and np.median(matched) < 0.4 * np.median(sharp)
+
+
+def test_template_and_image_are_blurred_to_the_same_covariance(rng):
+    tracks = Tracks(4, 5, np.tile(np.arange(4), 5), np.repeat(np.arange(5), 4), rng.uniform(50, 200, (20, 2)))
+    streaks, references = rng.normal(0, 4, (20, 4)), tracks.offsets[:-1] + 1
+    warps = np.eye(2) + rng.normal(0, 0.1, (20, 2, 2))
+    matched = matching_streaks(tracks, references, warps, streaks)
+
+    def outer(lines):
+        return lines[:, :, None] * lines[:, None]
+
+    there = np.linalg.inv(warps) @ np.stack([streaks[:, :2], matched[:, 1, :2]], axis=2)
+    template = outer(streaks[references][tracks.points][:, :2]) + outer(matched[:, 0, :2])
+    np.testing.assert_allclose(template, outer(there[:, :, 0]) + outer(there[:, :, 1]), atol=1e-9)
+
+
+def test_the_reference_is_the_sharpest_view_near_the_middle():
+    tracks = Tracks(7, 2, np.tile(np.arange(7), 2), np.repeat([0, 1], 7), np.zeros((14, 2)))
+    lengths = np.array([3.0, 0.2, 5, 6, 7, 0.5, 0.3, 2, 2, 2, 2, 2, 2, 2])
+    streaks = np.column_stack([lengths, np.zeros((14, 3))])
+    np.testing.assert_array_equal(sharpest_observations(tracks, streaks), [1, 10])
+    np.testing.assert_array_equal(sharpest_observations(tracks, 0 * streaks), reference_observations(tracks))
 
 
 @settings(max_examples=40, deadline=None)

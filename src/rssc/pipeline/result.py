@@ -1,6 +1,6 @@
 """The result: a `Calibration` from the combined stretches and the verdict on them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
 from rssc.pipeline.verdict import Verdict
+from rssc.tracking.exposure import ExposureEstimate
 
 UNDISTORTED_NOTE = "the lens is that of the undistorted images; the readout is that of the sensor rows."
 _USUAL_FOCAL = 0.8  # of the longer image side; a placeholder where nothing is known
@@ -41,8 +42,10 @@ def make_result(
     remarks = list(dict.fromkeys([*notes, *combined.notes, *of_stretches]))
     if options.undistorted_from is not None:
         remarks.append(UNDISTORTED_NOTE)
+    exposure = common_exposure(combined.results)
     return Calibration(
-        camera=combined.camera,
+        camera=combined.camera.with_exposure_ratio(None if exposure is None else exposure.ratio),
+        exposure_sigma=None if exposure is None else exposure.sigma,
         frame_interval_s=combined.frame_interval_s,
         parameters=combined.covariance.parameters,
         covariance=combined.covariance.finite().matrix,
@@ -63,6 +66,19 @@ def make_result(
         uncertainty=_error_budget(combined, verdict),
         stretches=combined.stretches,
     )
+
+
+def common_exposure(results: Sequence[StretchResult]) -> ExposureEstimate | None:
+    """The mean of the stretches that show it. A camera may change its exposure with the light: then their scatter counts."""
+    found = [one.exposure for one in results if one.exposure is not None]
+    if not found:
+        return None
+    weights = np.array([one.sigma for one in found]) ** -2.0
+    ratios = np.array([one.ratio for one in found])
+    mean = float(weights @ ratios / weights.sum())
+    scatter = float(np.sqrt(weights @ (ratios - mean) ** 2 / weights.sum()))
+    # Compression shortens all of them alike: the error of the best one stays.
+    return ExposureEstimate(mean, float(np.hypot(min(one.sigma for one in found), scatter)))
 
 
 def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:

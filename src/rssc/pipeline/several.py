@@ -26,6 +26,7 @@ from rssc.runtime.progress import Report, Stages, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
+from rssc.tracking.exposure import ExposureEstimate
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,8 @@ def _in_interval(result: StretchResult, interval_s: float) -> StretchResult:
         return result
     inference = _inference_in_interval(result.inference, factor)
     stretch = replace(result.stretch, scene=inference.adjustment.scene)
-    return replace(result, inference=inference, stretch=stretch, frame_interval_s=interval_s)
+    exposure = result.exposure and ExposureEstimate(factor * result.exposure.ratio, factor * result.exposure.sigma)
+    return replace(result, inference=inference, stretch=stretch, frame_interval_s=interval_s, exposure=exposure)
 
 
 def _inference_in_interval(inference: Inference, factor: float) -> Inference:

@@ -22,8 +22,9 @@ from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
-from rssc.tracking.prediction import predict_observations, surface_slopes
-from rssc.tracking.refinement import reference_observations, refine
+from rssc.tracking.exposure import ExposureEstimate, estimate_exposure
+from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
+from rssc.tracking.refinement import refine, sharpest_observations
 from rssc.tracking.track import track
 
 
@@ -49,6 +50,8 @@ class StretchResult:
     """(f,) whether the pose of a frame was measured, not interpolated."""
     notes: tuple[str, ...]
     seconds: dict[str, float]
+    exposure: ExposureEstimate | None = None
+    """As a fraction of the frame interval; None where the footage does not tell."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class RefinedStretch:
     """A lens model, or "auto"."""
     fixed: tuple[str, ...] = ()
     """What is not estimated: "translations" where the camera only turned."""
+    exposure: ExposureEstimate | None = None
+    """As a fraction of the frame interval; None where the footage does not tell."""
 
 
 def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> StretchResult:
@@ -96,12 +101,16 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                     report=report,
                 )  # fmt: skip
             with own_scene(), stage("refining"):
-                refined = _refined(footage.images, first.adjustment.scene)
+                exposure = estimate_exposure(footage.images, first.adjustment.scene)
+                refined = _refined(footage.images, first.adjustment.scene, exposure.ratio if exposure else 0.0)
         except NotCalibratableError as error:
             failure = failure or error
             continue
         notes = (*footage.notes, *found.start.notes)
-        return RefinedStretch(refined, first, footage, source, found.start.registered, notes, options.lens, found.fixed)
+        registered = found.start.registered
+        return RefinedStretch(
+            refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
+        )  # fmt: skip
     raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
 
 
@@ -122,6 +131,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     return StretchResult(
         replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
+        refined.exposure,
     )  # fmt: skip
 
 
@@ -137,16 +147,19 @@ def own_scene() -> Generator[None]:
         ) from error
 
 
-def _refined(images: NDArray[np.uint8], scene: Scene) -> Scene:
+def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float) -> Scene:
     """Every track registered again to its reference patch, with position and warp predicted from the first inference.
 
-    Twice: the warps found the first time give the slopes of surfaces, which bend the patches.
+    Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
+    its point was in the mean over the exposure; the tracks returned are for the middle of it.
     """
-    references = reference_observations(scene.tracks)
+    streaks = predict_streaks(scene, exposure)
+    references = sharpest_observations(scene.tracks, streaks)
     pixels, warps, bends = predict_observations(scene, references)
-    found = refine(images, scene.tracks, pixels, warps, bends)
+    found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
     slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
-    tracks = refine(images, scene.tracks, *predict_observations(scene, references, slopes)).tracks
+    found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
+    tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)
     tracks = on_sensor(tracks, scene.camera.undistorted_from)
     keep = tracks.lengths >= 3
     if not keep.any():

@@ -12,7 +12,7 @@ with planes that face the camera, many tracks drift together by hundredths of a 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,32 @@ def predict_observations(
     bad = ~np.isfinite(np.concatenate([pixels, warps.reshape(-1, 4), bends.reshape(-1, 6)], axis=1)).all(axis=1)
     pixels[bad], warps[bad], bends[bad] = np.nan, np.eye(2), 0.0
     return pixels, warps, bends
+
+
+def predict_streaks(scene: Scene, exposure: float) -> FloatArray:
+    """(m, 4) how points move in the image while the rows that show them are exposed.
+
+    The motion is s (du, dv) + s^2 (cu, cv) for s from -1/2 to 1/2. A blurred patch appears at the mean of it,
+    (cu, cv) / 12 from its middle. A point that moves along with the rows is seen by later ones and leaves a longer
+    streak: the row and its time are solved for at both ends of the exposure.
+
+    Args:
+        scene: Adjusted, with a trajectory.
+        exposure: Exposure time as a fraction of the frame interval; the middle of it is the row's own time.
+
+    Returns:
+        du, dv, cu, cv in pixels; zeros where an end is not seen.
+    """
+    tracks = scene.tracks
+    if exposure == 0:
+        return np.zeros((len(tracks), 4))
+    points = scene.points[tracks.points]
+    first, middle, last = (
+        _project(replace(scene, frame_times=scene.frame_times + shift), points, tracks.frames, tracks.pixels)
+        for shift in (-0.5 * exposure, 0.0, 0.5 * exposure)
+    )
+    streaks = np.concatenate([last - first, 2.0 * (first + last - 2.0 * middle)], axis=1)
+    return np.where(np.isfinite(streaks).all(axis=1, keepdims=True), streaks, 0.0)
 
 
 def surface_slopes(

@@ -21,9 +21,9 @@ So A has a prior: its elements deviate from a start A0, such as the warp of the 
 deviation. With r the ratio of the two weights, that adds r to the diagonal of J' w J and the pull
 (J' w J + r)^-1 r (A0^-1 A - 1) to the step.
 
-Images are sampled as sum_k I_k b(x - k) with the cubic B-spline b and no prefilter. That smooths a little, the same
-at every sub-pixel position to about one percent at half the Nyquist frequency, where bilinear interpolation errs by
-a tenth and pulls positions towards whole pixels.
+Motion blur differs from frame to frame: a blurred patch looks stretched along its blur, and a sharp template pulls
+it. So the template may be blurred by a streak, a line along which the image is averaged, and the image by another one,
+such that both have the same blur. The rows are those of the blurred template: texture that blur removed has no weight.
 """
 
 import math
@@ -31,6 +31,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from rssc.kernels.image.sampling import inside, sample, streak_reach, streak_taps, streaked
 from rssc.kernels.jit import kernel, part
 
 # Why a registration ended.
@@ -43,8 +44,6 @@ _CORNER_WEIGHT = 1.0 / 5.0
 """Weight of a patch's corners against its centre; small, because other surfaces enter there first."""
 _MIN_VARIANCE = 1e-3
 """Of a patch that has any texture, in grey values squared: far below the rounding of 8 bits."""
-_MARGIN = 3.0
-"""Pixels between a patch and the image's border; the B-spline reaches two."""
 _MAX_STEPS = 20
 _STEP_TOLERANCE = 0.01
 """Pixels: a step below this is the last one; what would follow is far below the noise of a position."""
@@ -54,56 +53,18 @@ _MIN_GAIN = 0.1
 """Contrast, as a share of the template's, below which the patch is not the same."""
 _DETERMINANTS = (0.3, 3.0)
 """Of the change of the warp in one step: beyond them the linearisation is meaningless."""
+_SAME_STREAK = 0.6
+"""Square pixels by which the outer products of two streaks may differ for one template to do for both: a twelfth of
+it is the difference of their variances."""
+_SAME_CURVE = 0.3
+"""Pixels by which their curves may differ."""
 _RIDGE = 0.05
 """On the diagonal of a block's normal equations, as a share of their trace: a block with one edge contains no
 information on the displacement along it."""
 
 
 @part
-def _spline_weights(t):
-    """Weights of four neighbouring samples at the offset t in [0, 1) after the second."""
-    s = np.float32(1.0) - t
-    sixth = np.float32(1.0 / 6.0)
-    four, six, three = np.float32(4.0), np.float32(6.0), np.float32(3.0)
-    return (
-        s * s * s * sixth,
-        (four - six * t * t + three * t * t * t) * sixth,
-        (four - six * s * s + three * s * s * s) * sixth,
-        t * t * t * sixth,
-    )
-
-
-@part
-def _sample(image, u, v):
-    """Smoothed value at a pixel at least two pixels inside of the image."""
-    column, row = int(u), int(v)
-    x0, x1, x2, x3 = _spline_weights(u - np.float32(column))
-    y0, y1, y2, y3 = _spline_weights(v - np.float32(row))
-    a = image[row - 1, column - 1 : column + 3]
-    b = image[row, column - 1 : column + 3]
-    c = image[row + 1, column - 1 : column + 3]
-    d = image[row + 2, column - 1 : column + 3]
-    return (
-        y0 * (x0 * a[0] + x1 * a[1] + x2 * a[2] + x3 * a[3])
-        + y1 * (x0 * b[0] + x1 * b[1] + x2 * b[2] + x3 * b[3])
-        + y2 * (x0 * c[0] + x1 * c[1] + x2 * c[2] + x3 * c[3])
-        + y3 * (x0 * d[0] + x1 * d[1] + x2 * d[2] + x3 * d[3])
-    )
-
-
-@part
-def _inside(image, u, v, reach_u, reach_v):
-    height, width = image.shape
-    return (
-        u - reach_u >= _MARGIN
-        and v - reach_v >= _MARGIN
-        and u + reach_u <= width - 1 - _MARGIN
-        and v + reach_v <= height - 1 - _MARGIN
-    )
-
-
-@part
-def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
+def make_template(image, u, v, half, warp_change, noise, looks, streak, rows, pull):
     """Prepares the patch around a pixel.
 
     Args:
@@ -114,6 +75,7 @@ def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
         warp_change: Standard deviation of the elements of the 2x2 warp from its start.
         noise: Standard deviation of the image's noise in grey values.
         looks: Variance of what surfaces change in looks from frame to frame, as a share of their own variance.
+        streak: (4,) by which the patch is blurred, see `sampling.streaked`.
         rows: ((2 half + 1)^2, 8) float32, written: the rows described above.
         pull: (6, 4) written: the pull of the prior on the step.
 
@@ -122,12 +84,14 @@ def make_template(image, u, v, half, warp_change, noise, looks, rows, pull):
         fix its position), and the weighted mean and variance of the patch.
     """
     size = 2 * half + 1
-    if not _inside(image, u, v, half + 1.0, half + 1.0):
+    taps, stretch = streak_taps(streak)
+    reach_u, reach_v = streak_reach(streak, taps)
+    if not inside(image, u, v, half + 1.0 + reach_u, half + 1.0 + reach_v):
         return math.inf, 0.0, 0.0
     patch = np.empty((size + 2, size + 2), np.float32)
     for i in range(size + 2):
         for j in range(size + 2):
-            patch[i, j] = _sample(image, np.float32(u + j - half - 1), np.float32(v + i - half - 1))
+            patch[i, j] = streaked(image, u + j - half - 1, v + i - half - 1, streak, taps, stretch)
     count = 6
     jacobian = np.zeros((size * size, 8))
     weights = np.empty(size * size)
@@ -235,7 +199,7 @@ def _shear(rows, half, variance, samples, gain, offset):
 
 
 @part
-def register(image, rows, pull, half, mean, variance, max_shift, bend, state, samples, quality):
+def register(image, rows, pull, half, mean, variance, max_shift, bend, streak, state, samples, quality):
     """Finds a template in an image.
 
     Args:
@@ -247,6 +211,7 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
         variance: The template's variance.
         max_shift: The position may move this far from its start, in pixels.
         bend: (2, 3) coefficients of x^2, x y and y^2 in the column and the row.
+        streak: (4,) by which the image is blurred, see `sampling.streaked`.
         state: (6,) position u, v and warp [[a, b], [c, d]]; the start, overwritten by the result.
         samples: ((2 half + 1)^2,) float32 scratch.
         quality: (4,) written: correlation with the template, residual deviation in grey values of the template,
@@ -263,8 +228,11 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
     uxx, uxy, uyy = bend[0, 0], bend[0, 1], bend[0, 2]
     vxx, vxy, vyy = bend[1, 0], bend[1, 1], bend[1, 2]
     bent_u, bent_v = half * half * (abs(uxx) + abs(uxy) + abs(uyy)), half * half * (abs(vxx) + abs(vxy) + abs(vyy))
+    taps, stretch = streak_taps(streak)
+    reach_u, reach_v = streak_reach(streak, taps)
+    bent_u, bent_v = bent_u + reach_u, bent_v + reach_v
     for _ in range(_MAX_STEPS):
-        if not _inside(image, u, v, half * (abs(a) + abs(b)) + bent_u, half * (abs(c) + abs(d)) + bent_v):
+        if not inside(image, u, v, half * (abs(a) + abs(b)) + bent_u, half * (abs(c) + abs(d)) + bent_v):
             return OUTSIDE
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = square = np.float32(0.0)
         k = 0
@@ -272,7 +240,10 @@ def register(image, rows, pull, half, mean, variance, max_shift, bend, state, sa
             for j in range(-half, half + 1):
                 x = u + a * j + b * i + uxx * (j * j) + uxy * (i * j) + uyy * (i * i)
                 y = v + c * j + d * i + vxx * (j * j) + vxy * (i * j) + vyy * (i * i)
-                value = _sample(image, np.float32(x), np.float32(y)) - shift
+                if taps == 1:  # here too, where it costs less than a call
+                    value = sample(image, np.float32(x), np.float32(y)) - shift
+                else:
+                    value = streaked(image, x, y, streak, taps, stretch) - shift
                 samples[k] = value
                 row = rows[k]
                 s0 += row[0] * value
@@ -325,9 +296,10 @@ def make_templates(
     begin: int, end: int, rows: NDArray[np.float32], pulls: NDArray[np.float64], stats: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """`make_template` for the pixels begin..end; writes rows (n, samples, 8), pulls (n, 6, 4) and stats (n, 3)."""
+    still = np.zeros(4)
     for i in range(begin, end):
         stats[i, 0], stats[i, 1], stats[i, 2] = make_template(
-            image, pixels[i, 0], pixels[i, 1], half, warp_change, noise, looks, rows[i], pulls[i]
+            image, pixels[i, 0], pixels[i, 1], half, warp_change, noise, looks, still, rows[i], pulls[i]
         )
 
 
@@ -339,21 +311,30 @@ def register_all(
 ) -> None:  # fmt: skip
     """`register` for the tracks begin..end, whose templates are rows[slots[i]] and so on."""
     samples = np.empty((2 * half + 1) ** 2, np.float32)
-    flat = np.zeros((2, 3))
+    flat, still = np.zeros((2, 3)), np.zeros(4)
     for i in range(begin, end):
         s = slots[i]
         mean, variance = stats[s, 1], stats[s, 2]
         outcomes[i] = register(
-            image, rows[s], pulls[s], half, mean, variance, max_shift, flat, states[i], samples, qualities[i]
+            image, rows[s], pulls[s], half, mean, variance, max_shift, flat, still, states[i], samples, qualities[i]
         )
+
+
+@part
+def _same_streak(first, second):
+    """Whether a template blurred by one streak does for another one."""
+    # A streak and its reverse are the same, so outer products are compared.
+    p, q, x, y = first[0], first[1], second[0], second[1]
+    spread = abs(p * p - x * x) + 2.0 * abs(p * q - x * y) + abs(q * q - y * y)
+    return spread <= _SAME_STREAK and abs(first[2] - second[2]) + abs(first[3] - second[3]) <= _SAME_CURVE
 
 
 @kernel
 def register_tracks(
     images: NDArray[np.uint8], offsets: NDArray[np.int64], references: NDArray[np.int64], frames: NDArray[np.int64],
     pixels: NDArray[np.float64], half: int, warp_change: float, noise: float, looks: float, max_shift: float,
-    bends: NDArray[np.float64], begin: int, end: int, states: NDArray[np.float64], qualities: NDArray[np.float64],
-    outcomes: NDArray[np.int64], precisions: NDArray[np.float64],
+    bends: NDArray[np.float64], streaks: NDArray[np.float64], begin: int, end: int, states: NDArray[np.float64],
+    qualities: NDArray[np.float64], outcomes: NDArray[np.int64], precisions: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Registers all observations of the tracks begin..end to the patch around their track's reference observation.
 
@@ -369,27 +350,34 @@ def register_tracks(
         looks: Change in looks, see `make_template`.
         max_shift: Observations may move this far from their start, in pixels.
         bends: (m, 2, 3) bend of each observation's patch, see `register`.
+        streaks: (m, 2, 4) streak of the template and streak of the image, with which each observation is registered.
         begin: First track.
         end: One past the last track.
         states: (m, 6) starts, overwritten by the results.
         qualities: (m, 4) written, see `register`.
         outcomes: (m,) written, see `register`.
-        precisions: (tracks,) written, see `make_template`.
+        precisions: (m,) written, see `make_template`.
     """
     count = (2 * half + 1) ** 2
     rows, samples, pull = np.empty((count, 8), np.float32), np.empty(count, np.float32), np.empty((6, 4))
     for i in range(begin, end):
-        if offsets[i] == offsets[i + 1]:
-            continue
         r = references[i]
-        precisions[i], mean, variance = make_template(
-            images[frames[r]], pixels[r, 0], pixels[r, 1], half, warp_change, noise, looks, rows, pull
-        )
+        precision, mean, variance, made = math.inf, 0.0, 0.0, -1
         for k in range(offsets[i], offsets[i + 1]):
-            if k == r or not precisions[i] < math.inf:
+            if k == r:
+                outcomes[k] = OUTSIDE
+                continue
+            if made < 0 or not _same_streak(streaks[k, 0], streaks[made, 0]):
+                made = k
+                precision, mean, variance = make_template(
+                    images[frames[r]], pixels[r, 0], pixels[r, 1], half, warp_change, noise, looks, streaks[k, 0],
+                    rows, pull,
+                )  # fmt: skip
+            precisions[k] = precision
+            if not precision < math.inf:
                 outcomes[k] = OUTSIDE
                 continue
             outcomes[k] = register(
-                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], states[k], samples,
-                qualities[k],
+                images[frames[k]], rows, pull, half, mean, variance, max_shift, bends[k], streaks[k, 1], states[k],
+                samples, qualities[k],
             )  # fmt: skip
