@@ -45,13 +45,13 @@ class WorldRanges:
     """Of an object in a room; the logarithm is drawn."""
     far: Range = (2.5, 45.0)
     """Distance of things outdoors; the logarithm is drawn."""
-    far_size: Range = (0.1, 0.45)
+    far_size: Range = (0.05, 0.35)
     """Half the size of things outdoors, as a share of their distance."""
     gap: float = 0.35
     """Nothing is nearer to the path."""
     texels: Range = (300.0, 1300.0)
     """Texels per rad, as seen from the path; about two to the pixel."""
-    contrast: Range = (0.3, 1.0)
+    contrast: Range = (0.4, 1.0)
     """Of a whole world's texture, and again of each face."""
     plain_share: Range = (0.0, 0.3)
     """Share of the faces that have almost no texture."""
