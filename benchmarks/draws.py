@@ -167,14 +167,14 @@ class Content:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What there is too little, or too much, of; none for a good clip. Limits are chosen by hand, before any
-        calibration: a movement of 2 to 3 px at 640, parallax for depths to a few percent."""
+        calibration: a movement of 2 px at 640, parallax for depths to a few percent."""
         found = {
-            "speed": self.speed < 0.004,
+            "speed": self.speed < 0.003,
             "change": self.change < 0.0015,
             "parallax": self.parallax_deg < 1.5,
             "depth": self.depth_ratio < 1.25,
             "blur": self.blur_px > 12,
-            "texture": self.texture < 0.6,
+            "texture": self.texture < 0.4,
         }
         return tuple(name for name, bad in found.items() if bad)
 
@@ -222,15 +222,15 @@ def content_of(clip: Clip, image: Image | None = None) -> Content:
 
 
 def texture_share(image: Image, noise: float, cells: Sequence[int] = _CELLS) -> float:
-    """Share of the cells of an image with a corner: gradients in all directions of 2 grey levels a pixel and more,
-    and twice those of the noise."""
+    """Share of the cells of an image with a corner: gradients in all directions of 1.5 grey levels a pixel, and
+    1.5 times those of the noise on top."""
     grey = image.astype(np.float32)
     across, down = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=1 / 8), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=1 / 8)
     xx, xy, yy = (cv2.blur(product, (7, 7)) for product in (across * across, across * down, down * down))
     weakest = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
     gradient = np.sqrt(np.maximum(weakest, 0))
     # A Sobel filter leaves sqrt(12) / 8 of the noise.
-    enough = gradient > 2.0 + 2 * np.sqrt(12) / 8 * noise
+    enough = gradient > 1.5 * (1 + np.sqrt(12) / 8 * noise)
     rows = np.array_split(enough, cells[1], axis=0)
     found = [part.any() for row in rows for part in np.array_split(row, cells[0], axis=1)]
     return float(np.mean(found))

@@ -51,7 +51,7 @@ class WorldRanges:
     """Nothing is nearer to the path."""
     texels: Range = (300.0, 1300.0)
     """Texels per rad, as seen from the path; about two to the pixel."""
-    contrast: Range = (0.4, 1.0)
+    contrast: Range = (0.5, 1.0)
     """Of a whole world's texture, and again of each face."""
     plain_share: Range = (0.0, 0.3)
     """Share of the faces that have almost no texture."""
