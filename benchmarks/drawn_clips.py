@@ -53,6 +53,10 @@ class DrawnOutcome:
     exposure: float | None = None
     """Estimated exposure as a fraction of the frame interval; None where it is not estimated."""
     exposure_sigma: float | None = None
+    lens_parameters: tuple[float, ...] = ()
+    """Of the calibrated lens, in the order of its model."""
+    lens_covariance: tuple[tuple[float, ...], ...] = ()
+    """Theirs; zero where one was not estimated. With the rays, projections can be compared in other ways later."""
     rays: tuple[tuple[float, ...], ...] = ()
     """Of the true lens at the pixels of `projection.grid`."""
     errors_px: tuple[float, ...] = ()
@@ -141,6 +145,8 @@ def compare(drawn: Draw, clip: Clip, content: Content, found: Calibration, secon
         truth=truth,
         estimates=parameters_of(found.camera) if known else {},
         sigmas={name: found.sigma(name) for name in PARAMETERS} if known else {},
+        lens_parameters=tuple(lens.parameters.tolist()) if known else (),
+        lens_covariance=_lens_covariance(found) if known else (),
         exposure=exposure,
         exposure_sigma=exposure_sigma,
         rays=tuple(tuple(round(float(x), 9) for x in ray) for ray in rays),
@@ -152,6 +158,15 @@ def compare(drawn: Draw, clip: Clip, content: Content, found: Calibration, secon
         notes=found.notes,
         rms_px=found.statistics.rms_px,
         seconds=round(seconds, 2),
+    )
+
+
+def _lens_covariance(found: Calibration) -> tuple[tuple[float, ...], ...]:
+    names = found.camera.lens.parameter_names
+    index = {name: found.parameters.index(name) for name in names if name in found.parameters}
+    return tuple(
+        tuple(float(found.covariance[index[a], index[b]]) if a in index and b in index else 0.0 for b in names)
+        for a in names
     )
 
 
@@ -233,8 +248,9 @@ def read_outcome(line: str) -> DrawnOutcome:
     """An outcome as `run_draws` keeps it."""
     fields: dict[str, Any] = json.loads(line)
     fields["case"], fields["content"] = Draw(**fields["case"]), Content(**fields["content"])
-    fields["rays"] = tuple(tuple(ray) for ray in fields["rays"])
-    for name in ("errors_px", "sigmas_px", "corners", "reasons", "notes"):
+    for name in ("rays", "lens_covariance"):
+        fields[name] = tuple(tuple(row) for row in fields[name])
+    for name in ("lens_parameters", "errors_px", "sigmas_px", "corners", "reasons", "notes"):
         fields[name] = tuple(fields[name])
     return DrawnOutcome(**fields)
 

@@ -66,7 +66,7 @@ def draw_unmodelled(rng: np.random.Generator, profile: Profile, width: int, heig
             w = rng.uniform(0.6, 1.0)
             # At this focal length the side of the image is where the field of view says.
             side = 0.5 * width / fx
-            fx, fy = (f * side / (np.arctan(w * side) / w) for f in (fx, fy))
+            fx, fy = (float(f * side / (np.arctan(w * side) / w)) for f in (fx, fy))
             radial = (w,)
         elif profile == "division":
             # |d| = (1 + bend) r at the corner.
