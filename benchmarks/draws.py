@@ -19,7 +19,7 @@ from rssc.model.arrays import FloatArray, Image
 from rssc.model.lens import LENS_MODELS
 from rssc.model.poses import camera_centres
 from rssc.simulation.clip import Clip, ClipOptions, make_clip, typical_lens
-from rssc.simulation.draw_lens import UNMODELLED, draw_lens, draw_unmodelled
+from rssc.simulation.draw_lens import draw_lens, draw_unmodelled
 from rssc.simulation.draw_motion import draw_motion
 from rssc.simulation.draw_world import SCALES, add_movers, draw_world
 
@@ -123,8 +123,7 @@ def clip_of(drawn: Draw) -> Clip:
     if drawn.exact:
         lens = draw_lens(lens_rng, drawn.lens, width, height)
     else:
-        profile = next(name for name in UNMODELLED if name == drawn.lens)
-        optics = draw_unmodelled(lens_rng, profile, width, height)
+        optics = draw_unmodelled(lens_rng, drawn.lens, width, height)
     options = ClipOptions(
         width, height, drawn.frames, drawn.fps, lens, optics, drawn.readout, drawn.axis, drawn.motion, drawn.world,
         seed=drawn.seed, image_noise=drawn.noise, exposure=drawn.exposure, exposure_samples=None,

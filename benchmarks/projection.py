@@ -104,7 +104,8 @@ def length_in_sigmas(length: float, covariance: FloatArray) -> float:
     least = max(float(variances[0]), _LEAST_WIDTH * largest)
     q = np.cos(_ANGLES) ** 2 / largest + np.sin(_ANGLES) ** 2 / least
     rarely = float(np.mean(np.exp(-0.5 * length**2 * q) / q)) / np.sqrt(least * largest)
-    return min(float(norm.isf(0.5 * min(rarely, 1.0))), BEYOND)
+    quantile: FloatArray = norm.isf(np.array([0.5 * min(rarely, 1.0)]))
+    return min(float(quantile[0]), BEYOND)
 
 
 def _by_parameters(lens: Lens, names: list[str], rays: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens
 from rssc.simulation.optics import Optics, Profile, UnmodelledLens
@@ -56,8 +57,11 @@ def draw_lens(rng: np.random.Generator, model: str, width: int, height: int) -> 
     raise RuntimeError(f"no {model} lens sees an image of {width} x {height} pixels; the ranges are wrong.")
 
 
-def draw_unmodelled(rng: np.random.Generator, profile: Profile, width: int, height: int) -> UnmodelledLens:
-    """A lens that no model holds exactly: decentred, on a tilted sensor, or of another profile; or all of it."""
+def draw_unmodelled(rng: np.random.Generator, name: str, width: int, height: int) -> UnmodelledLens:
+    """A lens of a profile that no model holds exactly, decentred, and half of them on a tilted sensor."""
+    profile = next((known for known in UNMODELLED if known == name), None)
+    if profile is None:
+        raise InputError(f"lens profile is {name!r}; expected one of {', '.join(UNMODELLED)}.")
     limits = RANGES.arctangent_deg if profile == "arctangent" else RANGES.perspective_deg
     for _ in range(RANGES.tries):
         bend = rng.uniform(RANGES.bend[0], -0.05)
