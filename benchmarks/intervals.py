@@ -41,7 +41,7 @@ def coverage(z: FloatArray) -> float:
 
 def half_width_over_deviation(z: FloatArray) -> float:
     """Half-width of the 95 % interval over the deviation of the errors, every clip in its own sigmas."""
-    return SIGMAS_95 / float(np.sqrt((z**2).mean())) if len(z) else float("nan")
+    return SIGMAS_95 / max(float(np.sqrt((z**2).mean())), 1e-12) if len(z) else float("nan")
 
 
 def probability_of(z: FloatArray) -> float:

@@ -59,7 +59,8 @@ def draw_lens(rng: np.random.Generator, model: str, width: int, height: int) -> 
 
 def draw_unmodelled(rng: np.random.Generator, name: str, width: int, height: int) -> UnmodelledLens:
     """A lens of a profile that no model holds exactly, decentred, and half of them on a tilted sensor."""
-    profile = next((known for known in UNMODELLED if known == name), None)
+    profiles: dict[str, Profile] = {known: known for known in UNMODELLED}
+    profile = profiles.get(name)
     if profile is None:
         raise InputError(f"lens profile is {name!r}; expected one of {', '.join(UNMODELLED)}.")
     limits = RANGES.arctangent_deg if profile == "arctangent" else RANGES.perspective_deg
