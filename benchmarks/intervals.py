@@ -115,11 +115,12 @@ def half_widths(outcomes: Iterable[DrawnOutcome]) -> dict[str, float]:
 
 def line_of(outcome: DrawnOutcome) -> str:
     """One clip in a table: what was drawn, the verdict, the readout's error and sigma, and everything in sigmas."""
-    z = " ".join(f"{outcome.z(name):+6.1f}" if name in outcome.truth else 6 * " " for name in PARAMETERS)
+    scores = [outcome.z(name) for name in PARAMETERS]
+    z = " ".join(f"{score:+6.1f}" if np.isfinite(score) else 6 * " " for score in scores)
     corners = f"{max(outcome.corners):6.1f}" if outcome.corners else 6 * " "
     pixels = f"{np.nanmean([outcome.errors_px[i] for i in (0, 8, 54, 62)]):6.2f}" if outcome.errors_px else 6 * " "
     exposure = "   -" if outcome.exposure is None else f"{outcome.exposure:4.2f}"
-    readout = f"{outcome.error(READOUT):+8.5f} {min(outcome.sigmas.get(READOUT, np.nan), 9.0):8.5f}"
+    readout = f"{outcome.error(READOUT):+8.5f} {min(outcome.sigmas[READOUT], 9.0):8.5f}" if outcome.sigmas else 17 * " "
     said = "; ".join((*(f"[{doubt}]" for doubt in outcome.content.doubts), *outcome.reasons))
     return (
         f"{outcome.case!s:115s} {exposure} {outcome.status:10s} {outcome.lens[:12]:12s} {outcome.rms_px:5.2f} "
