@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from benchmarks.draws import SEEDS, Content, clip_of, content_of, draw, texture_
 from benchmarks.intervals import coverage, failing, half_width_over_deviation, half_widths, probability_of, scores_of
 from benchmarks.pool import map_in_processes
 from benchmarks.projection import CENTRE, CORNERS, grid, length_in_sigmas, projection_errors
-from benchmarks.real import agreement, phone_is_inside, z_scores
+from benchmarks.real import KEYS, agreement, phone_is_inside, z_scores
+from benchmarks.real import figures_of as real_figures
 from rssc.datasets.golden import PARAMETERS
+from rssc.datasets.sequence import Sequence as Recording
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import Calibration, Statistics
 from rssc.simulation.draw_lens import draw_lens
@@ -220,3 +223,20 @@ def test_the_phone_is_compared_with_its_range():
 
 def test_processes_keep_the_order():
     assert list(map_in_processes(abs, [-3, 2, -1], jobs=2)) == [3, 2, 1]
+
+
+def test_real_clips_fail_where_an_ok_misses_or_folders_disagree():
+    truth = Camera(640, 480, Lens("pinhole", 500, 500, 320, 240), Shutter(0.5))
+    recordings = [Recording(name, "set", Path("nowhere"), truth, doubts={"fx": 5.0}) for name in KEYS]
+    right, off = (calibration(Lens("pinhole", fx, 500, 320, 240)) for fx in (500.0, 509.0))
+    figures = real_figures(recordings, [right] * 5, replace(right, status="weak"), replace(right, status="weak"))
+    assert figures["missed_and_ok"] == figures["gopro_max_ok"] == figures["phone_ok_outside_its_range"] == 0
+    assert min(figures["gopro_agreement"].values()) == 1.0
+    figures = real_figures(recordings, [right, right, off, off, off], right, right)
+    # 9 px with a doubt of 5 and a sigma of 1 is 1.8 of both together.
+    assert figures["missed_and_ok"] == 0 and figures["gopro_agreement"]["fx"] < 0.01
+    assert figures["gopro_max_ok"] == figures["phone_ok_outside_its_range"] == 1
+    sure = [replace(one, doubts={}) for one in recordings]
+    assert real_figures(sure, [off] * 5, right, right)["missed"] == [f"{key} fx" for key in KEYS.values()]
+    flagged = [replace(off, status="weak")] * 5
+    assert real_figures(sure, flagged, right, right)["missed_and_ok"] == 0
