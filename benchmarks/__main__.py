@@ -42,6 +42,9 @@ def main() -> int:
         return 2
     name, options = arguments[0], [word for word in arguments[1:] if word != "--store"]
     run: Callable[[list[str]], int] = importlib.import_module(f"benchmarks.{name}").main
+    if "--store" in arguments and "--fit" in arguments:
+        print("benchmarks: seeds on which constants are fitted are never reported, so nothing of them is stored.")
+        return 2
     if "--store" in arguments:
         run = partial(run_and_store, name, run)
     try:

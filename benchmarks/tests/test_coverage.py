@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import exposure, near_global
+from benchmarks.__main__ import main as run_benchmark
 from benchmarks.coverage import DOUBTFUL, HOPELESS, drawn_cases, figures_of, trouble_cases
 from benchmarks.drawn_clips import READOUT, DrawnOutcome, frames_of, read_outcome
 from benchmarks.draws import SEEDS, Content, clip_of, content_of, draw, texture_share
@@ -240,3 +241,8 @@ def test_real_clips_fail_where_an_ok_misses_or_folders_disagree():
     assert real_figures(sure, [off] * 5, right, right)["missed"] == [f"{key} fx" for key in KEYS.values()]
     flagged = [replace(off, status="weak")] * 5
     assert real_figures(sure, flagged, right, right)["missed_and_ok"] == 0
+
+
+def test_nothing_is_stored_of_the_seeds_for_fitting(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks", "coverage", "--fit", "--store"])
+    assert run_benchmark() == 2 and "never reported" in capsys.readouterr().out
