@@ -108,7 +108,7 @@ class DrawnOutcome:
     def largest_z(self) -> float:
         """Over all that has a truth, the corners included."""
         values = [abs(self.z(name)) for name in PARAMETERS] + list(self.corners)
-        return float(np.nanmax(values, initial=0.0))
+        return max((value for value in values if np.isfinite(value)), default=0.0)
 
 
 def run_draw(drawn: Draw, frames_cache: Path | None = None) -> DrawnOutcome:

@@ -166,14 +166,13 @@ class Content:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What there is too little, or too much, of; none for a good clip. Limits are chosen by hand, before any
-        calibration: a movement of 2 px at 640, parallax for depths to a few percent, a blur as long as that of a
-        hand-held clip whose exposure is the whole frame interval."""
+        calibration: a movement of 2 px at 640, parallax for depths to a few percent."""
         found = {
             "speed": self.speed < 0.003,
             "change": self.change < 0.0015,
             "parallax": self.parallax_deg < 1.5,
             "depth": self.depth_ratio < 1.25,
-            "blur": self.blur_px > 8,
+            "blur": self.blur_px > 12,
             "texture": self.texture < 0.4,
         }
         return tuple(name for name, bad in found.items() if bad)
