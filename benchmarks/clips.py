@@ -130,12 +130,12 @@ def calibrate_clip(clip: Clip, *, compressed: bool = False, stabilised: bool = F
         if compressed:
             write_clip(clip, folder, video=True)
             return calibrate(folder / VIDEO_NAME)
-        for i, image in enumerate(_stabilised(clip) if stabilised else clip):
+        for i, image in enumerate(stabilised_frames(clip) if stabilised else clip):
             cv2.imwrite(str(folder / f"{i:04d}.png"), image)
         return calibrate(folder, fps=clip.options.frames_per_second)
 
 
-def _stabilised(clip: Clip) -> Iterator[NDArray[np.uint8]]:
+def stabilised_frames(clip: Clip) -> Iterator[NDArray[np.uint8]]:
     """The frames as a phone's stabiliser would show them: turned back to a smooth path, and cropped."""
     lens, size = clip.camera.lens, (clip.camera.width, clip.camera.height)
     intrinsics = np.array([[lens.fx, 0, lens.cx], [0, lens.fy, lens.cy], [0, 0, 1]])

@@ -211,6 +211,15 @@ def test_shared_clips_where_present(shared_data):
     assert all(sequence.source.is_dir() for sequence in (clip_a, gopro))
 
 
+def test_real_clips_have_the_doubts_of_their_truth(shared_data):
+    clips = {sequence.name: sequence for sequence in shared.find_real_clips().sequences}
+    assert len(clips) == 5 and all(sequence.source.is_dir() for sequence in clips.values())
+    kinect, host = clips["Kinect"], clips["Kinect, host times"]
+    assert kinect.fps == pytest.approx(29.996, abs=1e-3) and host.fps is None
+    assert kinect.doubts["readout_ratio"] == pytest.approx(0.0117, abs=1e-4)
+    assert clips["GoPro Hero3+"].truth == clips["GoPro Hero3+ 500"].truth
+
+
 def made_up_row(sequence, method, readout_error, ate=math.nan, **changes):
     errors = (1.0, 2.0, 3.0, 4.0, readout_error)
     row = RealRow(sequence, "TUM-RSVI", "TUM-1", method, "0:50", "pinhole", (700.0,) * 5, errors, ate, "ok", "", 1.5)

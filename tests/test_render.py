@@ -1,6 +1,7 @@
 """Rendered clips: images, truth and files agree with each other."""
 
 import json
+from dataclasses import replace
 
 import av
 import cv2
@@ -11,10 +12,20 @@ from rssc.errors import InputError
 from rssc.model import Lens
 from rssc.model.poses import camera_centres
 from rssc.simulation import ClipOptions, render_clip, write_clip
-from rssc.simulation.clip_files import truth_document
-from rssc.simulation.world import BALL, BOX, build_world
+from rssc.simulation.clip import make_clip
+from rssc.simulation.clip_files import truth_document, write_video
+from rssc.simulation.motion import Waves
+from rssc.simulation.optics import UnmodelledLens
+from rssc.simulation.world import BALL, BOX, Mover, World, build_world, make_solid, random_looks
 
 SMALL = {"width": 200, "height": 150, "frame_count": 4, "image_noise": 0.0}
+UNMODELLED = {
+    "arctangent": UnmodelledLens("arctangent", 120, 119, 101, 74, (0.9,), tangential=(1e-3, -2e-3)),
+    "division": UnmodelledLens("division", 140, 141, 98, 76, (-0.3,), tilt=(0.03, -0.02)),
+    "rational": UnmodelledLens(
+        "rational", 130, 129, 101, 74, (0.25, 0.06, 0.004, 0.4, 0.1, 0.01), (1e-3, -8e-4), (1e-3, 2e-4, -8e-4, 1e-4)
+    ),
+}
 LENSES = {
     "pinhole": None,
     "radial": Lens("radial", 150, 149, 101, 74, (-0.2, 0.03)),
@@ -37,6 +48,35 @@ def test_a_pixel_shows_a_point_that_is_seen_at_that_pixel(lens, shutter):
     seen, visible = clip.observe(clip.world_points(2, pixels), 2)
     np.testing.assert_allclose(seen, pixels, atol=1e-10)
     assert visible.all()
+
+
+@pytest.mark.parametrize("name", UNMODELLED)
+def test_a_lens_of_no_model_shows_what_its_own_projection_says(name):
+    optics = UNMODELLED[name]
+    clip = render_clip(ClipOptions(**SMALL, optics=optics, motion="shaky", readout_ratio=0.9))
+    pixels = grid(clip.camera)
+    seen, visible = clip.observe(clip.world_points(2, pixels), 2)
+    np.testing.assert_allclose(seen, pixels, atol=1e-7)
+    assert visible.all()
+    other = render_clip(ClipOptions(**SMALL, motion="shaky", readout_ratio=0.9))
+    assert np.mean(clip.frame(2) != other.frame(2)) > 0.5
+
+
+def test_unmodelled_lenses_agree_with_opencv_and_end_where_they_fold():
+    lens = UNMODELLED["rational"]
+    rays = np.random.default_rng(0).uniform((-1, -1, 1), (1, 1, 1.5), (50, 3))
+    matrix = np.array([[lens.fx, 0, lens.cx], [0, lens.fy, lens.cy], [0, 0, 1.0]])
+    for tilt in ((0.0, 0.0), (0.05, -0.03)):
+        k1, k2, k3, k4, k5, k6 = lens.radial
+        coefficients = np.array([k1, k2, *lens.tangential, k3, k4, k5, k6, *lens.prism, *tilt])
+        expected, _ = cv2.projectPoints(rays, np.zeros(3), np.zeros(3), matrix, coefficients)
+        np.testing.assert_allclose(replace(lens, tilt=tilt).project(rays), expected[:, 0], atol=1e-9)
+    folding = UnmodelledLens("rational", 100, 100, 50, 50, (-0.3, 0, 0, 0, 0, 0))
+    assert folding.limit == pytest.approx(np.sqrt(1 / 0.9), rel=0.01)
+    assert np.isnan(folding.unproject([[50.0 + 100, 50.0]])).all()
+    assert np.isnan(folding.project([[2.0, 0, 1], [0, 0, -1]])).all()
+    with pytest.raises(InputError, match="radial"):
+        UnmodelledLens("division", 1, 1, 0, 0, (1.0, 2.0))
 
 
 @pytest.mark.parametrize("shutter", SHUTTERS)
@@ -160,6 +200,45 @@ def test_exposure_blurs_motion():
     assert detail[1] < 0.9 * detail[0]
 
 
+def test_exposures_have_as_many_moments_as_the_motion_needs():
+    options = ClipOptions(**SMALL, motion="shaky", exposure=0.8)
+    fine = render_clip(replace(options, exposure_samples=40)).frame(2).astype(float)
+    chosen = render_clip(replace(options, exposure_samples=None))
+    count = chosen._exposure_samples(2)
+    assert 2 <= count < 40
+    assert count >= 0.8 * np.median(chosen.image_speeds(2))
+    assert np.abs(chosen.frame(2) - fine).mean() < 1.0
+    assert np.abs(render_clip(replace(options, exposure_samples=1)).frame(2) - fine).mean() > 3.0
+    still = render_clip(replace(options, motion="static", exposure_samples=None))
+    assert still._exposure_samples(2) == 2
+
+
+def test_movers_are_seen_where_they_are_at_the_time_of_each_row():
+    options = ClipOptions(**SMALL, motion="static", readout_ratio=1.0)
+    plain = render_clip(options)
+    ball = make_solid(BALL, (0.0, 0.0, -1.0), (0.2,) * 3, 0.0, 400.0)
+    path = Waves.constant((-0.6, 0.0, 0.0), rate=(9.0, 0.0, 0.0))
+    solids = [*plain.world.solids, ball]
+    looks = random_looks(np.random.default_rng(0), solids)
+    looks[:-1] = plain.world.looks
+    world = World(np.array(solids), looks, plain.world.texture, (Mover(len(solids) - 1, path),))
+    clip = make_clip(options, plain.motion, world)
+    frame, without = clip.frame(1), plain.frame(1)
+    pixels = grid(clip.camera, step=3)
+    shown = clip.world_points(1, pixels)
+    moving = np.isnan(shown[:, 0])
+    assert 20 < moving.sum() < 0.3 * len(pixels)
+    u, v = np.round(pixels).astype(int).T
+    changed = frame[v, u] != without[v, u]
+    assert changed[moving].mean() > 0.8 and changed[~moving].mean() < 0.05
+    # The ball moves to the right while rows are read downwards.
+    rows = pixels[moving, 1]
+    lower, upper = rows > np.median(rows) + 5, rows < np.median(rows) - 5
+    assert pixels[moving][lower, 0].mean() > pixels[moving][upper, 0].mean() + 2
+    _, visible = clip.observe(plain.world_points(1, pixels), 1)
+    np.testing.assert_array_equal(visible, ~moving)
+
+
 def test_frames_are_reproducible_and_alike():
     options = ClipOptions(width=120, height=90, frame_count=3)
     one, two = render_clip(options), render_clip(options)
@@ -227,6 +306,21 @@ def test_written_clip_holds_frames_and_truth(tmp_path, video):
 def test_bad_options_raise_our_error(options):
     with pytest.raises(InputError):
         render_clip(ClipOptions(**options))
+
+
+def test_a_larger_rate_factor_makes_a_smaller_and_worse_video(tmp_path):
+    frames = render_clip(ClipOptions(**SMALL)).frames
+    errors, sizes = [], []
+    for crf in (12, 30):
+        path = tmp_path / f"{crf}.mp4"
+        write_video(frames, path, 25.0, crf=crf, preset="medium")
+        with av.open(str(path)) as container:
+            decoded = [frame.to_ndarray(format="gray") for frame in container.decode(video=0)]
+        errors.append(np.abs(np.stack(decoded).astype(float) - frames).mean())
+        sizes.append(path.stat().st_size)
+    assert errors[0] < errors[1] and sizes[0] > 2 * sizes[1]
+    with pytest.raises(InputError, match="no frames"):
+        write_video([], tmp_path / "none.mp4", 25.0)
 
 
 def test_odd_sizes_cannot_become_a_video(tmp_path):

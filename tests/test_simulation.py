@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 
 from rssc.errors import InputError
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.poses import transform_points
+from rssc.model.lens import LENS_MODELS
+from rssc.model.poses import camera_centres, transform_points
+from rssc.simulation.draw_lens import UNMODELLED, draw_lens, draw_unmodelled
+from rssc.simulation.draw_motion import KINDS, TROUBLES, draw_motion
+from rssc.simulation.draw_world import WORLDS, add_movers, draw_world
 from rssc.simulation.motion import (
     NOISE,
     ROOM_MOTIONS,
@@ -54,6 +59,74 @@ def test_motion_is_a_smooth_curve_of_rotations(name, motion):
 def test_motion_is_reproducible_and_in_seconds():
     slow, fast = (room_motion("hand_held", np.random.default_rng(3), fps) for fps in (30.0, 60.0))
     np.testing.assert_allclose(slow.cam_from_world([7.25]), fast.cam_from_world([14.5]), atol=1e-14)
+
+
+def test_drawn_motions_differ_and_keep_to_their_kind():
+    times = np.linspace(0, 60, 300)
+    poses = {
+        (kind, seed): draw_motion(np.random.default_rng(seed), kind, 30.0).cam_from_world(times)
+        for kind in (*KINDS, *TROUBLES)
+        for seed in (1, 2)
+    }
+    for kind in (*KINDS, *TROUBLES):
+        one, two = poses[kind, 1], poses[kind, 2]
+        assert np.abs(one - two).max() > 1e-3
+        moved = np.ptp(camera_centres(one), axis=0).max()
+        assert moved < 1e-9 if kind in TROUBLES else moved > 0.05
+    turned = {kind: np.ptp(poses[kind, 1][:, 2, 0]) for kind in ("static", "drone", "turning")}
+    assert turned["static"] < 1e-9 < turned["drone"] and turned["turning"] > 0.1
+    with pytest.raises(InputError, match="swimming"):
+        draw_motion(np.random.default_rng(0), "swimming", 30.0)
+
+
+@pytest.mark.parametrize("model", [*LENS_MODELS, *UNMODELLED])
+def test_drawn_lenses_see_the_whole_image_and_are_no_two_alike(model):
+    size = (640, 480)
+    corners = np.array([[0, 0], [639, 0], [0, 479], [639, 479], [320, 240.0]])
+    fields, parameters = [], set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        lens = (draw_lens if model in LENS_MODELS else draw_unmodelled)(rng, model, *size)
+        rays = lens.unproject(corners)
+        np.testing.assert_allclose(lens.project(rays), corners, atol=1e-6)
+        fields.append(np.degrees(np.arccos(rays[0] @ rays[3])))
+        parameters.add(lens)
+    assert len(parameters) == 12
+    assert min(fields) > 40 and max(fields) < 180 and np.ptp(fields) > 10
+    with pytest.raises(InputError, match="arctangent"):
+        draw_unmodelled(np.random.default_rng(0), "pinhole", *size)
+
+
+def test_no_model_holds_the_lenses_that_none_should():
+    """The best fit of our own models leaves more than rounding, somewhere."""
+    pixels = np.stack(np.meshgrid(np.linspace(0, 639, 17), np.linspace(0, 479, 13)), axis=-1).reshape(-1, 2)
+    for name in UNMODELLED:
+        other = draw_unmodelled(np.random.default_rng(3), name, 640, 480)
+        rays = other.unproject(pixels)
+        for model in ("opencv", "fisheye"):
+            start = np.array([other.fx, other.fy, other.cx, other.cy, 0, 0, 0, 0])
+
+            def off(p, model=model, rays=rays):
+                return np.nan_to_num(Lens(model, *p[:4], tuple(p[4:])).project(rays) - pixels, nan=100.0).ravel()
+
+            fit = least_squares(off, start, x_scale=np.maximum(np.abs(start), 0.01))
+            assert np.abs(fit.fun).max() > 0.01, (name, model)
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_drawn_worlds_leave_the_path_free(kind):
+    rng = np.random.default_rng(4)
+    path = camera_centres(draw_motion(rng, "walking", 30.0).cam_from_world(np.linspace(0, 60, 50)))
+    world = add_movers(rng, draw_world(rng, kind, path), 2, 2.0, path)
+    assert len(world.solids) > 8 and len(world.movers) == 2
+    assert world.looks.shape == (len(world.solids), 6, 9)
+    rays = rng.standard_normal((400, 3))
+    rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+    nearest = [world.cast(np.repeat(centre[None], 400, axis=0), rays).min() for centre in path]
+    assert min(nearest) > 0.3
+    assert np.all(np.isfinite(world.cast(np.repeat(path[:1], 400, axis=0), rays))) == (kind != "outdoors")
+    other = draw_world(np.random.default_rng(5), kind, path)
+    assert other.texture.texels.tobytes() != world.texture.texels.tobytes()
 
 
 @pytest.mark.parametrize("cutoff", [2.0, 6.0])

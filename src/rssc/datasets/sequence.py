@@ -1,6 +1,7 @@
 """What every dataset gives: recordings, and their ground truth."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,8 @@ class Sequence:
     """Video file, or folder of images."""
     truth: Camera
     """The camera of these images; its shutter is the sensor's."""
+    doubts: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+    """Standard deviations of the truth itself by parameter (fx, fy, cx, cy, readout_ratio), where they are stated."""
     fps: float | None = None
     """Frames per second, where the source has no time stamps."""
     undistorted_from: str | None = None

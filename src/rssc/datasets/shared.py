@@ -1,11 +1,14 @@
-"""The two clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
+"""The clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
 
-Their laboratory values come with the data. Clip A is undistorted, so that its lens is a pinhole and its rows have to be
-mapped back to the sensor. The GoPro's laboratory lens is an arctangent of the radius; its focal lengths are comparable
-to those of a fisheye at the image's centre.
+The studies use two of them; `find_real_clips` gives all whose camera is known. Their values come with the data. Clip A
+is undistorted, so that its lens is a pinhole and its rows have to be mapped back to the sensor. The GoPro's laboratory
+lens is an arctangent of the radius; its focal lengths are comparable to those of a fisheye at the image's centre. The
+Kinect's values come from a hand-held board and from another unit, and are in doubt themselves.
 """
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rssc.datasets.sequence import Found, Sequence
@@ -17,6 +20,10 @@ NAME = "shared"
 _CLIP_A = ("tum_rsvi", "clip_a", "images")
 _CAMCHAIN = ("tum_rsvi", "camchain.yaml")
 _GOPRO = ("gopro_hero3", "images")
+_GOPRO_500 = ("gopro_hero3", "images_500")
+_KINECT = ("kinect_fr1_desk", "rgb")
+_KINECT_INTERVAL_S = 33.338e-3
+"""At which the camera ran; the names of the files are the host's times, quantised to 4 ms."""
 _BOARD = "aprilgrid:6x6:0.088:0.3"
 
 
@@ -40,13 +47,31 @@ def require_data(*parts: str) -> Path:
 
 
 def find_sequences() -> Found:
-    """Both clips, or what is missing of them."""
+    """The two clips of the studies, or what is missing of them."""
+    return _present(lambda folder: ((_clip_a(folder), (_CLIP_A, _CAMCHAIN)), (_gopro(folder), (_GOPRO,))))
+
+
+def find_real_clips() -> Found:
+    """All clips whose camera is known, or what is missing of them; the GoPro's two folders are of one camera."""
+    return _present(
+        lambda folder: (
+            (_clip_a(folder), (_CLIP_A, _CAMCHAIN)),
+            (_gopro(folder), (_GOPRO,)),
+            (replace(_gopro(folder), name="GoPro Hero3+ 500", source=folder.joinpath(*_GOPRO_500)), (_GOPRO_500,)),
+            (_kinect(folder, "Kinect", 1 / _KINECT_INTERVAL_S), (_KINECT,)),
+            (_kinect(folder, "Kinect, host times", None), (_KINECT,)),
+        )
+    )
+
+
+def _present(wanted: Callable[[Path], tuple[tuple[Sequence, tuple[tuple[str, ...], ...]], ...]]) -> Found:
+    """The sequences whose files are here."""
     folder = data_folder()
     if folder is None:
         return Found((), ("the shared clips are not here; set RSSC_DATA to the folder that has them.",))
     sequences: list[Sequence] = []
     skipped: list[str] = []
-    for sequence, parts in ((_clip_a(folder), (_CLIP_A, _CAMCHAIN)), (_gopro(folder), (_GOPRO,))):
+    for sequence, parts in wanted(folder):
         missing = ["/".join(part) for part in parts if not folder.joinpath(*part).exists()]
         if missing:
             skipped.append(f"{sequence.name} is left out: {' and '.join(missing)} is not in {folder}.")
@@ -74,4 +99,17 @@ def _gopro(folder: Path) -> Sequence:
         folder.joinpath(*_GOPRO),
         Camera(1920, 1080, Lens("fisheye", 868.10, 881.58, 987.87, 529.78), Shutter(0.949)),
         fps=29.97,
+    )
+
+
+def _kinect(folder: Path, name: str, fps: float | None) -> Sequence:
+    lens = Lens("full_opencv", 517.3, 516.5, 318.6, 255.3, (0.2624, -0.9531, -0.0054, 0.0026, 1.1633, 0.0, 0.0, 0.0))
+    return Sequence(
+        name,
+        "TUM RGB-D",
+        folder.joinpath(*_KINECT),
+        Camera(640, 480, lens, Shutter(0.781)),
+        # 1 % and 4 px of a board in the hand before a rolling shutter; the readout was measured on another unit.
+        doubts={"fx": 5.2, "fy": 5.2, "cx": 4.0, "cy": 4.0, "readout_ratio": 0.015 * 0.781},
+        fps=fps,
     )

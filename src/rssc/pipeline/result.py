@@ -45,7 +45,7 @@ def make_result(
     exposure = common_exposure(combined.results)
     return Calibration(
         camera=combined.camera.with_exposure_ratio(None if exposure is None else exposure.ratio),
-        exposure_sigma=None if exposure is None else exposure.sigma,
+        exposure_sigma=0.0 if exposure is None else exposure.sigma,
         frame_interval_s=combined.frame_interval_s,
         parameters=combined.covariance.parameters,
         covariance=combined.covariance.finite().matrix,

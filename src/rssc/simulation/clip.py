@@ -12,11 +12,12 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
-from rssc.model.poses import camera_centres, rotate_to_world
+from rssc.model.poses import camera_centres, rotate_to_world, transform_points
 from rssc.model.target import Target
 from rssc.runtime.constants import Constants
 from rssc.simulation.board import board_size, board_world
 from rssc.simulation.motion import Motion, board_motion, room_motion
+from rssc.simulation.optics import Optics
 from rssc.simulation.projection import image_centre, inside_image, rolling_shutter_project
 from rssc.simulation.render import Renderer
 from rssc.simulation.world import World, build_world
@@ -31,6 +32,17 @@ class ClipConstants(Constants):
     board_share: float = 0.8
     """Share of the image's width or height, whichever is tighter, that the board takes up. Chosen by hand: large, but
     mostly within the image."""
+    blur_step_px: float = 1.0
+    """Farthest that the image moves between two moments of an exposure, where their number is chosen: a little less
+    than what a pixel averages over, so that the moments leave no pattern."""
+    most_samples: int = 48
+    """Moments of an exposure at the most, for the time it takes."""
+    speed_grid: tuple[int, int] = (7, 5)
+    """Pixels across and down at which the image's speed is looked up."""
+    speed_interval: float = 0.02
+    """In frames, over which it is measured."""
+    sky_distance: float = 1e3
+    """Metres to what lies behind everything, for its speed."""
     hidden_tolerance: float = 1e-7
     """A point is hidden where a surface lies nearer by more than this, in metres and as a share of the distance; well
     above the rounding of a ray's hit."""
@@ -55,6 +67,8 @@ class ClipOptions:
     frames_per_second: float = 30.0
     lens: Lens | None = None
     """A typical pinhole where not given."""
+    optics: Optics | None = None
+    """A lens that no model holds, to render with; `lens` is then one of a model that is like it."""
     readout_ratio: float = 0.55
     """Negative reads from the last row (or column) to the first."""
     axis: Literal["rows", "columns"] = "rows"
@@ -70,8 +84,8 @@ class ClipOptions:
     """Standard deviation in grey levels."""
     exposure: float = 0.0
     """Exposure time as a fraction of the frame interval; the row's own time is its middle. 0 for no blur."""
-    exposure_samples: int = 9
-    """How many moments an exposure averages."""
+    exposure_samples: int | None = 9
+    """How many moments an exposure averages; None for as many as the motion of each frame needs."""
     texture: float = 1.0
     """Contrast of the texture; 0 leaves plain surfaces."""
     colour: bool = False
@@ -84,7 +98,7 @@ class ClipOptions:
             raise InputError(f"frames per second is {self.frames_per_second}; expected a positive number.")
         if not 0 <= self.exposure <= 1:
             raise InputError(f"exposure is {self.exposure}; expected a fraction of the frame interval from 0 to 1.")
-        if self.exposure_samples < 1:
+        if self.exposure_samples is not None and self.exposure_samples < 1:
             raise InputError(f"exposure samples are {self.exposure_samples}; expected at least 1.")
         if not self.image_noise >= 0:
             raise InputError(f"image noise is {self.image_noise}; expected 0 or a positive number of grey levels.")
@@ -115,6 +129,11 @@ class Clip:
     def __len__(self) -> int:
         return self.options.frame_count
 
+    @property
+    def optics(self) -> Optics:
+        """The lens that the frames are rendered with."""
+        return self.options.optics or self.camera.lens
+
     @cached_property
     def frames(self) -> NDArray[np.uint8]:
         """(n, height, width) uint8, or (n, height, width, 3) in RGB; all frames at once, kept."""
@@ -128,11 +147,10 @@ class Clip:
         options, camera = self.options, self.camera
         count = camera.line_count
         times = index + camera.shutter.readout_ratio * np.arange(count) / count
-        samples = options.exposure_samples if options.exposure > 0 else 1
+        samples = self._exposure_samples(index)
         image = np.zeros(1, np.float32)
         for k in range(samples):
-            shift = options.exposure * ((k + 0.5) / samples - 0.5)
-            image = image + self.renderer.render(self.motion.cam_from_world(times + shift))
+            image = image + self._render(times + options.exposure * ((k + 0.5) / samples - 0.5))
         image = image * np.float32(255 / samples)
         if options.image_noise > 0:
             rng = np.random.default_rng([options.seed, 2, index])
@@ -148,16 +166,31 @@ class Clip:
         """
         count = self.camera.line_count
         time = frame + self.camera.shutter.readout_ratio * row_fraction
-        poses = np.repeat(self.motion.cam_from_world([time]), count, axis=0)
-        return _eight_bit(self.renderer.render(poses) * 255)
+        return _eight_bit(self._render(np.full(count, time)) * 255)
+
+    def image_speeds(self, frame: int) -> FloatArray:
+        """(n,) how fast the image moves on a grid of pixels of a frame, in pixels per frame interval."""
+        camera = self.camera
+        x, y = (np.linspace(0, size - 1, count) for size, count in zip(self._size, CLIP.speed_grid, strict=True))
+        pixels = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+        times = frame + camera.shutter.readout_ratio * camera.row_fraction(pixels)
+        poses = self.motion.cam_from_world(times)
+        centres, rays = camera_centres(poses), rotate_to_world(poses, self.optics.unproject(pixels))
+        distances = np.minimum(self.world.cast(centres, rays), CLIP.sky_distance)
+        later = self.motion.cam_from_world(times + CLIP.speed_interval)
+        moved = self.optics.project(transform_points(later, centres + distances[:, None] * rays))
+        speeds = np.linalg.norm(moved - pixels, axis=1) / CLIP.speed_interval
+        return speeds[np.isfinite(speeds)]
 
     def world_points(self, frame: int, pixels: ArrayLike) -> FloatArray:
-        """(n, 3) points that (n, 2) pixels of a frame show; NaN where they show none."""
+        """(n, 3) points at rest that (n, 2) pixels of a frame show; NaN where they show none."""
         pixels = np.asarray(pixels, dtype=np.float64)
-        poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels))
+        times = frame + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels)
+        poses = self.motion.cam_from_world(times)
         centres = camera_centres(poses)
-        rays = rotate_to_world(poses, self.camera.lens.unproject(pixels))
+        rays = rotate_to_world(poses, self.optics.unproject(pixels))
         distances = self.world.cast(centres, rays)
+        distances[self._movers(centres, rays, times) < distances] = np.inf
         return centres + np.where(np.isfinite(distances), distances, np.nan)[:, None] * rays
 
     def observe(self, points: ArrayLike, frame: int) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -172,16 +205,46 @@ class Clip:
             and not hidden.
         """
         points = np.asarray(points, dtype=np.float64)
-        pixels, local = rolling_shutter_project(self.camera, self.motion, points, np.full(len(points), float(frame)))
-        visible = inside_image(self.camera, pixels, local)
-        fractions = self.camera.row_fraction(pixels[visible])
-        poses = self.motion.cam_from_world(frame + self.camera.shutter.readout_ratio * fractions)
-        centres = camera_centres(poses)
+        frames = np.full(len(points), float(frame))
+        pixels, local = rolling_shutter_project(self.camera, self.motion, points, frames, self.optics)
+        visible = inside_image(self.camera, pixels, local, self.optics)
+        times = frame + self.camera.shutter.readout_ratio * self.camera.row_fraction(pixels[visible])
+        centres = camera_centres(self.motion.cam_from_world(times))
         towards = points[visible] - centres
         distances = np.linalg.norm(towards, axis=1)
-        first = self.world.cast(centres, towards / distances[:, None])
+        rays = towards / distances[:, None]
+        first = np.minimum(self.world.cast(centres, rays), self._movers(centres, rays, times))
         visible[visible] = first > distances * (1 - CLIP.hidden_tolerance) - CLIP.hidden_tolerance
         return pixels, visible
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self.camera.width, self.camera.height
+
+    def _render(self, times: FloatArray) -> NDArray[np.float32]:
+        """A sharp image from 0 to 1 whose lines are exposed at (k,) times in frame intervals."""
+        return self.renderer.render(self.motion.cam_from_world(times), times / self.options.frames_per_second)
+
+    def _movers(self, centres: FloatArray, rays: FloatArray, times: FloatArray) -> FloatArray:
+        return self.world.cast_movers(centres, rays, times / self.options.frames_per_second)
+
+    def _exposure_samples(self, frame: int) -> int:
+        options = self.options
+        if options.exposure == 0:
+            return 1
+        if options.exposure_samples is not None:
+            return options.exposure_samples
+        # The corners of a wide lens are faster than most of the image, and a few steps above the limit do no harm.
+        length = options.exposure * float(np.percentile(self.image_speeds(frame), 90, method="higher"))
+        return int(np.clip(np.ceil(length / CLIP.blur_step_px), 2, CLIP.most_samples))
+
+
+def make_clip(options: ClipOptions, motion: Motion, world: World) -> Clip:
+    """A clip of any motion through any world; its frames are rendered on demand."""
+    camera = options.camera()
+    rays = 1 if options.target is None else CLIP.board_rays
+    renderer = Renderer(camera, world, options.texture, options.colour, rays, options.optics)
+    return Clip(options, camera, motion, world, renderer)
 
 
 def render_clip(options: ClipOptions) -> Clip:
@@ -194,8 +257,7 @@ def render_clip(options: ClipOptions) -> Clip:
     else:
         world = build_world(options.world, options.seed)
         motion = room_motion(options.motion, rng, options.frames_per_second)
-    rays = 1 if options.target is None else CLIP.board_rays
-    return Clip(options, camera, motion, world, Renderer(camera, world, options.texture, options.colour, rays))
+    return make_clip(options, motion, world)
 
 
 def _board_distance(target: Target, camera: Camera) -> float:

@@ -1,11 +1,14 @@
 """Writes a rendered clip: PNG frames or an H.264 video, and its truth."""
 
 import json
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
 VIDEO_NAME = "clip.mp4"
 TRUTH_NAME = "truth.json"
 TRAJECTORY_NAME = "trajectory.tum"
-_QUALITY_CRF = "12"
-"""Of libx264. Chosen by hand: almost lossless."""
+ALMOST_LOSSLESS_CRF = 12
+"""Constant rate factor of libx264. Chosen by hand."""
 _TIME_BASE = Fraction(1, 90000)
 """Of MPEG clocks: frame times are exact to 6 microseconds at any rate."""
 
@@ -40,10 +43,16 @@ def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, report: Re
         report: Called with the share of the frames that is written.
     """
     folder = make_folder(folder)
+
+    def frames() -> Iterator[NDArray[np.uint8]]:
+        for index, frame in enumerate(clip):
+            yield frame
+            report((index + 1) / len(clip))
+
     if video:
-        _write_video(clip, folder / VIDEO_NAME, report)
+        write_video(frames(), folder / VIDEO_NAME, clip.options.frames_per_second)
     else:
-        _write_images(clip, folder, report)
+        write_images(frames(), folder)
     write_text(folder / TRUTH_NAME, json.dumps(truth_document(clip), indent=1) + "\n")
     write_text(folder / TRAJECTORY_NAME, trajectory_text(clip))
 
@@ -73,37 +82,55 @@ def trajectory_text(clip: Clip) -> str:
     return tum_text(frames / clip.options.frames_per_second, clip.motion.cam_from_world(frames))
 
 
-def _write_images(clip: Clip, folder: Path, report: Report) -> None:
+def write_images(frames: Iterable[NDArray[np.uint8]], folder: Path) -> None:
+    """Writes frames, grey or RGB, as frame00000.png ..."""
     import cv2
 
-    for index, frame in enumerate(clip):
+    for index, frame in enumerate(frames):
         path = folder / f"frame{index:05d}.png"
         fine, data = cv2.imencode(".png", frame[..., ::-1] if frame.ndim == 3 else frame)
         if not fine:
             raise InputError(f"cannot encode {path} as PNG.")
         write_bytes(path, data.tobytes())
-        report((index + 1) / len(clip))
 
 
-def _write_video(clip: Clip, path: Path, report: Report) -> None:
+def write_video(
+    frames: Iterable[NDArray[np.uint8]],
+    path: Path,
+    frames_per_second: float,
+    crf: int = ALMOST_LOSSLESS_CRF,
+    preset: str = "veryfast",
+) -> None:
+    """Writes frames, grey or RGB, as an H.264 video (yuv420p) in mp4.
+
+    Args:
+        frames: All of one size, at least one.
+        path: Appears when it is complete.
+        frames_per_second: Their rate.
+        crf: Constant rate factor of libx264: 18 to 28 is usual, more is worse.
+        preset: Of libx264.
+    """
     import av
 
-    width, height = clip.camera.width, clip.camera.height
+    remaining = iter(frames)
+    first = next(remaining, None)
+    if first is None:
+        raise InputError(f"there are no frames to write to {path}.")
+    height, width = first.shape[:2]
     if width % 2 or height % 2:
         raise InputError(f"image size is {width} x {height}; H.264 needs even numbers. Write PNG frames instead.")
-    rate = Fraction(clip.options.frames_per_second).limit_denominator(1001)
+    rate = Fraction(frames_per_second).limit_denominator(1001)
     partial = partial_name(path)
     with av.open(str(partial), "w", format="mp4") as container:
-        options = {"crf": _QUALITY_CRF, "preset": "veryfast"}
+        options = {"crf": str(crf), "preset": preset}
         stream = container.add_stream("libx264", rate, options)  # pyright: ignore[reportUnknownMemberType] untyped kwargs
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.codec_context.time_base = _TIME_BASE
-        for index, image in enumerate(clip):
+        for index, image in enumerate(chain((first,), remaining)):
             frame = av.VideoFrame.from_ndarray(image, format="rgb24" if image.ndim == 3 else "gray")
-            frame.pts = round(index / clip.options.frames_per_second / _TIME_BASE)
+            frame.pts = round(index / frames_per_second / _TIME_BASE)
             frame.time_base = _TIME_BASE
             _encode(container, stream, frame)
-            report((index + 1) / len(clip))
         _encode(container, stream, None)
     partial.replace(path)
 

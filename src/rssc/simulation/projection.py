@@ -18,6 +18,7 @@ from rssc.model.camera import Camera
 from rssc.model.poses import transform_points
 from rssc.runtime.constants import Constants
 from rssc.simulation.motion import Motion
+from rssc.simulation.optics import Optics
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ PROJECTION = ProjectionConstants()
 
 
 def rolling_shutter_project(
-    camera: Camera, motion: Motion, points: ArrayLike, frame_times: ArrayLike
+    camera: Camera, motion: Motion, points: ArrayLike, frame_times: ArrayLike, optics: Optics | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Where a moving rolling-shutter camera sees points, inside the image or not.
 
@@ -48,6 +49,7 @@ def rolling_shutter_project(
         motion: The camera's motion.
         points: (n, 3) in the world.
         frame_times: (n,) time of the first row of the frame in which each point is seen.
+        optics: A lens instead of the camera's.
 
     Returns:
         (n, 2) pixels, NaN where the lens cannot see the point, and (n, 3) the points in camera coordinates at
@@ -55,13 +57,14 @@ def rolling_shutter_project(
     """
     points = np.asarray(points, dtype=np.float64)
     frame_times = np.asarray(frame_times, dtype=np.float64)
+    optics = optics or camera.lens
     pixels = np.empty((len(points), 2))
     local = np.empty((len(points), 3))
 
     def fraction(rows: IntArray, s: FloatArray) -> FloatArray:
         poses = motion.cam_from_world(frame_times[rows] + camera.shutter.readout_ratio * s)
         local[rows] = transform_points(poses, points[rows])
-        pixels[rows] = camera.lens.project(local[rows])
+        pixels[rows] = optics.project(local[rows])
         return camera.row_fraction(pixels[rows])
 
     rows = np.arange(len(points))
@@ -85,14 +88,16 @@ def image_centre(camera: Camera) -> tuple[float, float]:
     return (camera.width - 1) / 2, (camera.height - 1) / 2
 
 
-def inside_image(camera: Camera, pixels: FloatArray, local_points: FloatArray) -> NDArray[np.bool_]:
-    """(n,) whether pixels lie in the image and are the lens's own image of the (n, 3) points.
+def inside_image(
+    camera: Camera, pixels: FloatArray, local_points: FloatArray, optics: Optics | None = None
+) -> NDArray[np.bool_]:
+    """(n,) whether pixels lie in the image and are the lens's (or `optics`'s) own image of the (n, 3) points.
 
     Where a distortion folds the image over, a pixel does not unproject to its point.
     """
     u, v = pixels.T
     inside = (u >= -0.5) & (u < camera.width - 0.5) & (v >= -0.5) & (v < camera.height - 0.5)
-    rays = camera.lens.unproject(pixels[inside])
+    rays = (optics or camera.lens).unproject(pixels[inside])
     directions = local_points[inside] / np.linalg.norm(local_points[inside], axis=1, keepdims=True)
     inside[inside] = np.einsum("ni,ni->n", rays, directions) > 1 - PROJECTION.unprojection
     return inside

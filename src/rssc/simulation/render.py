@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.kernels.image.ray_casting import BRIGHT, DARK, Surfaces, View, local_origins, render_rows, smooth_outlines
+from rssc.kernels.image.ray_casting import BRIGHT, DARK, Surfaces, View, render_rows, smooth_outlines
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
-from rssc.model.lens import Lens
 from rssc.model.poses import camera_centres
 from rssc.runtime.constants import Constants
 from rssc.runtime.threads import run_chunks, thread_count
+from rssc.simulation.optics import Optics
 from rssc.simulation.world import LUMA, World
 
 
@@ -37,7 +37,13 @@ class Renderer:
     """Renders a world through a lens; what depends on neither time nor pose is computed once."""
 
     def __init__(
-        self, camera: Camera, world: World, texture_strength: float = 1.0, colour: bool = False, rays: int = 1
+        self,
+        camera: Camera,
+        world: World,
+        texture_strength: float = 1.0,
+        colour: bool = False,
+        rays: int = 1,
+        optics: Optics | None = None,
     ):
         """Prepares a view.
 
@@ -48,6 +54,7 @@ class Renderer:
             colour: RGB images instead of grey ones.
             rays: Rays along each side of a pixel. More than one for sharp print: texture is interpolated between
                 blocks of a part of the footprint's size, which moves edges by a few hundredths of a pixel.
+            optics: A lens instead of the camera's.
         """
         self.camera = camera
         self.world = world
@@ -61,19 +68,22 @@ class Renderer:
                 self._looks[..., at] = world.looks[..., at : at + 3] @ LUMA
         offsets = ((np.arange(rays) + 0.5) / rays - 0.5) * (RENDER.lens_blur_px if rays > 1 else 0.0)
         self._views = [
-            _pixel_rays(camera.lens, camera.width, camera.height, (du, dv), rays) for du in offsets for dv in offsets
+            _pixel_rays(optics or camera.lens, camera.width, camera.height, (du, dv), rays)
+            for du in offsets
+            for dv in offsets
         ]
 
-    def render(self, cam_from_world: FloatArray) -> NDArray[np.float32]:
+    def render(self, cam_from_world: FloatArray, seconds: FloatArray) -> NDArray[np.float32]:
         """(height, width, channels) float32 image from 0 to 1, not clipped.
 
         Args:
             cam_from_world: (k, 3, 4) poses, one for each row, or for each column where the shutter reads columns.
+            seconds: (k,) when each of them is exposed; the world's movers are there where they are then.
         """
         camera, world = self.camera, self.world
         by_column = camera.shutter.axis == "columns"
         rotations = np.ascontiguousarray(cam_from_world[:, :, :3].transpose(0, 2, 1))
-        origins = local_origins(world.solids, camera_centres(cam_from_world))
+        origins = world.local_origins(camera_centres(cam_from_world), seconds)
         surfaces = Surfaces(world.solids, self._looks, world.texture.texels, self._taps, self.texture_strength)
         total = np.zeros((camera.height, camera.width, self._channels), np.float32)
         image = np.empty_like(total)
@@ -97,7 +107,7 @@ class Renderer:
 
 
 def _pixel_rays(
-    lens: Lens, width: int, height: int, offset: tuple[float, float], count: int
+    lens: Optics, width: int, height: int, offset: tuple[float, float], count: int
 ) -> tuple[FloatArray, FloatArray]:
     """(height, width, 3) unit rays of all pixels and (height, width) the angle that each averages over, in rad."""
     u, v = np.meshgrid(np.arange(width) + offset[0], np.arange(height) + offset[1])

@@ -23,7 +23,7 @@ class TextureRecipe:
     """Largest side in texels and number of the rectangles, small ones on top."""
     patch_range: float = 2.0
     """Values of rectangles are uniform from minus to plus this."""
-    wavelengths: tuple[int, ...] = (4, 8, 16, 32, 64)
+    wavelengths: tuple[float, ...] = (4, 8, 16, 32, 64)
     """Of the noise, in texels."""
     bandwidth: float = 0.4
     """Standard deviation of each band, in octaves."""
@@ -34,6 +34,7 @@ class TextureRecipe:
 
 
 RECIPE = TextureRecipe()
+_SHAPE = (TILE, TILE)
 
 
 @dataclass(frozen=True)
@@ -47,19 +48,38 @@ class Texture:
 @cache
 def random_texture(seed: int = 0) -> Texture:
     """The texture of a seed. One serves all worlds: their faces begin anywhere in the tile."""
-    rng = np.random.default_rng(seed)
-    shape = (TILE, TILE)
+    return mip_mapped(texture_values(np.random.default_rng(seed), RECIPE))
+
+
+def texture_values(rng: np.random.Generator, recipe: TextureRecipe) -> NDArray[np.float32]:
+    """(TILE, TILE) values from 0 to 1."""
+    total = _patches(rng, recipe)
+    spectrum: NDArray[np.complex64] = scipy.fft.rfft2(rng.standard_normal(_SHAPE, dtype=np.float32), workers=2)
+    for wavelength in recipe.wavelengths:
+        noise = band(spectrum, wavelength, recipe.bandwidth)
+        steepness = max(1.0, wavelength / recipe.crisp_wavelength)
+        total += recipe.noise_share * np.tanh(steepness / noise.std() * noise)
+    return (0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32)
+
+
+def band(spectrum: NDArray[np.complex64], wavelength: float, bandwidth: float) -> NDArray[np.float32]:
+    """(TILE, TILE) one band of noise, from the spectrum of white noise.
+
+    Args:
+        spectrum: (TILE, TILE / 2 + 1), by scipy.fft.rfft2.
+        wavelength: In texels.
+        bandwidth: Standard deviation in octaves.
+    """
+    weights: NDArray[np.float32] = np.exp(-0.5 * ((_octaves() + np.log2(wavelength)) / bandwidth) ** 2)
+    return np.asarray(scipy.fft.irfft2(spectrum * weights, _SHAPE, workers=2), dtype=np.float32)
+
+
+@cache
+def _octaves() -> NDArray[np.float32]:
+    """Binary logarithm of the frequencies of a spectrum, in cycles per texel."""
     frequency = np.hypot(scipy.fft.fftfreq(TILE)[:, None], scipy.fft.rfftfreq(TILE)[None, :])
     frequency[0, 0] = 1.0 / TILE
-    octave = np.log2(frequency).astype(np.float32)
-    total = _patches(rng)
-    spectrum: NDArray[np.complex64] = scipy.fft.rfft2(rng.standard_normal(shape, dtype=np.float32), workers=2)
-    for wavelength in RECIPE.wavelengths:
-        band: NDArray[np.float32] = np.exp(-0.5 * ((octave + np.log2(wavelength)) / RECIPE.bandwidth) ** 2)
-        noise = scipy.fft.irfft2(spectrum * band, shape, workers=2)
-        steepness = max(1.0, wavelength / RECIPE.crisp_wavelength)
-        total += RECIPE.noise_share * np.tanh(steepness / noise.std() * noise)
-    return mip_mapped((0.5 + 0.5 * np.tanh(0.5 * (total - total.mean()))).astype(np.float32))
+    return np.log2(frequency).astype(np.float32)
 
 
 def mip_mapped(level: NDArray[np.float32]) -> Texture:
@@ -72,13 +92,13 @@ def mip_mapped(level: NDArray[np.float32]) -> Texture:
     return Texture(np.round(texels * 255).astype(np.uint8))
 
 
-def _patches(rng: np.random.Generator) -> NDArray[np.float32]:
+def _patches(rng: np.random.Generator, recipe: TextureRecipe) -> NDArray[np.float32]:
     """Rectangles of all sizes and brightnesses: the corners of a man-made world."""
     out = np.zeros((TILE, TILE), np.float32)
-    for side, count in RECIPE.patches:
+    for side, count in recipe.patches:
         sizes = rng.integers(side // 2, side, (count, 2))
         corners = rng.integers(0, TILE, (count, 2))
-        values = rng.uniform(-RECIPE.patch_range, RECIPE.patch_range, count)
+        values = rng.uniform(-recipe.patch_range, recipe.patch_range, count)
         for (y, x), (height, width), value in zip(corners, sizes, values, strict=True):
             out[y : y + height, x : x + width] = value
     return out

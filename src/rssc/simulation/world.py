@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.kernels.image.ray_casting import AMBIENT, BALL, BOX, COS, DIRECT, KIND, LIGHT, ROOM, SIN, cast
+from rssc.kernels.image.ray_casting import AMBIENT, BALL, BOX, COS, DIRECT, KIND, LIGHT, ROOM, SIN, cast, local_origins
 from rssc.kernels.image.texture import TILE
 from rssc.model.arrays import FloatArray
+from rssc.simulation.motion import Waves
 from rssc.simulation.texture import Texture, random_texture
 
 WORLD_KINDS = ("room", "plane")
@@ -81,6 +82,16 @@ ROOM_PLAN, PALETTE = RoomPlan(), Palette()
 
 
 @dataclass(frozen=True)
+class Mover:
+    """A solid that moves without turning."""
+
+    solid: int
+    """Its row in the world's table, which has its place at rest."""
+    path: Waves
+    """How far from there it is, (3,) in metres over the seconds of the clip."""
+
+
+@dataclass(frozen=True)
 class World:
     """Solids, and for each of their six faces (negative and positive x, y, z) how it looks."""
 
@@ -89,10 +100,30 @@ class World:
     looks: FloatArray
     """(s, 6, 9)"""
     texture: Texture
+    movers: tuple[Mover, ...] = ()
 
     def cast(self, origins: FloatArray, directions: FloatArray) -> FloatArray:
-        """(n,) distances to the first surface along (n, 3) unit rays; infinite where there is none."""
-        return cast(self.solids, np.ascontiguousarray(origins), np.ascontiguousarray(directions))
+        """(n,) distances to the first surface at rest along (n, 3) unit rays; infinite where there is none."""
+        fixed = np.delete(self.solids, [mover.solid for mover in self.movers], axis=0)
+        return cast(fixed, np.ascontiguousarray(origins), np.ascontiguousarray(directions))
+
+    def cast_movers(self, origins: FloatArray, directions: FloatArray, seconds: FloatArray) -> FloatArray:
+        """(n,) distances to the first mover, each ray at its own time; infinite where there is none."""
+        nearest = np.full(len(origins), np.inf)
+        for mover in self.movers:
+            solid = self.solids[[mover.solid]]
+            moved = np.ascontiguousarray(origins - mover.path.at(seconds))
+            nearest = np.minimum(nearest, cast(solid, moved, np.ascontiguousarray(directions)))
+        return nearest
+
+    def local_origins(self, centres: FloatArray, seconds: FloatArray) -> FloatArray:
+        """(k, s, 3) camera centres (k, 3), each at its own time, in the axes of every solid."""
+        out = local_origins(self.solids, centres)
+        for mover in self.movers:
+            solid = self.solids[[mover.solid]]
+            # To a solid that moves without turning, the camera moves the other way.
+            out[:, [mover.solid]] = local_origins(solid, np.ascontiguousarray(centres - mover.path.at(seconds)))
+        return out
 
 
 def build_world(kind: str, seed: int) -> World:
@@ -101,11 +132,14 @@ def build_world(kind: str, seed: int) -> World:
         raise InputError(f"world is {kind!r}; expected one of {', '.join(WORLD_KINDS)}.")
     rng = np.random.default_rng([seed, 1])
     solids = _room(rng) if kind == "room" else [make_solid(BOX, (0, 0, 2.6), (12, 12, 0.1), 0.0, 300.0)]
-    count = len(solids)
+    return World(np.array(solids), random_looks(rng, solids), random_texture())
+
+
+def random_looks(rng: np.random.Generator, solids: Sequence[FloatArray]) -> FloatArray:
+    """(s, 6, 9) looks of solids: shaded by the light, with random places in the texture and random colours."""
     shades = np.array([[_shade(solid, face) for face in range(6)] for solid in solids])
-    places = rng.uniform(0, TILE, (count, 6, 2))
-    looks = np.concatenate((shades[..., None], places, *_colours(rng, count)), axis=2)
-    return World(np.array(solids), looks, random_texture())
+    places = rng.uniform(0, TILE, (len(solids), 6, 2))
+    return np.concatenate((shades[..., None], places, *_colours(rng, len(solids))), axis=2)
 
 
 def make_solid(
