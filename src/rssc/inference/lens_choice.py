@@ -9,7 +9,7 @@ coefficients are far from zero, and one that is hopeless after a few iterations 
 All models are judged on the same observations, by the same robust likelihood: that of Student's t, whose tails decide
 for each model what is an outlier. No observation is removed on the way, because whoever removes what one lens cannot
 explain asks the others only about the rest: outliers of a lens that is wrong are where the image is most distorted.
-Only points with gross errors, which no lens explains, are left out for all.
+Only gross errors, which no lens explains, are left out, for all models.
 Whoever has removed some before gives all `tracks` again. The scale of the loss is that of the best model: a scale that
 belongs to a wrong lens takes its misfit for noise.
 """
@@ -276,11 +276,12 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
     if not usable:
         raise NotCalibratableError("this lens model cannot project what the clip shows; choose fisheye or auto.")
     unseen = ~np.all([visible[model] for model in usable], axis=0)
-    return _without_points_of(scene, unseen), usable
+    keep = np.bincount(scene.tracks.points[unseen], minlength=scene.tracks.point_count) == 0
+    return replace(scene, tracks=scene.tracks.select_points(keep), points=scene.points[keep]), usable
 
 
 def _without_gross_errors(scene: Scene) -> Scene:
-    """The scene without points that were seen where no lens would show them.
+    """The scene without observations where no lens would show the point.
 
     An observation that is wrong by a quarter of the image pulls its point behind the camera or to the end of the field.
     From there on every step of all parameters that would carry it over is rejected, and the adjustment seems converged.
@@ -288,10 +289,6 @@ def _without_gross_errors(scene: Scene) -> Scene:
     tracks, camera = scene.tracks, scene.camera
     local = transform_points(scene.row_poses(tracks.pixels, tracks.frames), scene.points[tracks.points])
     errors = np.linalg.norm(camera.lens.project(local) - tracks.pixels, axis=1)
-    return _without_points_of(scene, ~(errors < LENS_CHOICE.gross_error * max(camera.width, camera.height)))
-
-
-def _without_points_of(scene: Scene, observations: np.ndarray) -> Scene:
-    """The scene without the points of (m,) marked observations."""
-    keep = np.bincount(scene.tracks.points[observations], minlength=scene.tracks.point_count) == 0
-    return replace(scene, tracks=scene.tracks.select_points(keep), points=scene.points[keep])
+    good = errors < LENS_CHOICE.gross_error * max(camera.width, camera.height)
+    keep = np.bincount(tracks.points[good], minlength=tracks.point_count) >= 3
+    return replace(scene, tracks=tracks.select(good).select_points(keep), points=scene.points[keep])
