@@ -10,7 +10,7 @@ from rssc.inference import shared_errors
 from rssc.inference.evidence import Candidate, effective_parameters, probabilities
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_conversion import ancestors, convert_lens
-from rssc.inference.robust import robust_adjust, without_outliers
+from rssc.inference.robust import robust_adjust
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.lens import LENS_MODELS
@@ -71,6 +71,14 @@ def test_strong_lenses_are_converted_between_families(model, rng):
         assert np.nanmedian(error_over_image(lens, convert_lens(lens, model, *SIZE))) < 0.5
 
 
+def test_a_lens_of_170_degrees_is_converted_up_to_its_corners():
+    """Fitted at once, a rational lens ends hundreds of pixels off; from the centre outwards it follows."""
+    lens = Lens("fisheye", 256, 255, 321, 239, (0.08, -0.083, -0.12, 0.063))
+    errors = error_over_image(lens, convert_lens(lens, "full_opencv", *SIZE))
+    assert np.nanmedian(errors) < 0.1
+    assert np.nanpercentile(errors, 90) < 0.5
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.1], ids=["perfect", "noisy"])
 @pytest.mark.parametrize("model", LENS_MODELS)
 def test_no_model_ends_above_the_one_nested_in_it(model, noise):
@@ -87,7 +95,11 @@ def test_no_model_ends_above_the_one_nested_in_it(model, noise):
 @pytest.fixture(scope="module")
 def tangential():
     lens = Lens("opencv", 450, 446, 324, 237, (-0.15, 0.05, 0.004, -0.003))
-    return simulated(lens, outlier_fraction=0.01)
+    simulation = simulated(lens, outlier_fraction=0.01)
+    # Besides gross outliers, errors as large as the misfit of a wrong lens.
+    tracks, rng = simulation.scene.tracks, np.random.default_rng(1)
+    moved = 3.0 * (rng.uniform(size=len(tracks)) < 0.03)[:, None] * rng.choice([-1, 1], (len(tracks), 2))
+    return replace(simulation, scene=replace(simulation.scene, tracks=replace(tracks, pixels=tracks.pixels + moved)))
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +122,9 @@ def test_the_right_model_wins_from_a_wrong_start(found):
 
 
 def test_observations_that_a_wrong_lens_calls_outliers_come_back(tangential, found):
-    current = adjusted(tangential, "radial")
-    kept = len(without_outliers(current).tracks)
-    assert kept < len(found[0].adjustment.scene.tracks) <= len(tangential.scene.tracks)
+    kept, all_of_them = len(adjusted(tangential, "radial").scene.tracks), len(tangential.scene.tracks)
+    # All but the gross ones, one in a hundred.
+    assert kept < 0.97 * all_of_them < 0.98 * all_of_them < len(found[0].adjustment.scene.tracks) < all_of_them
 
 
 def test_a_named_model_is_the_only_candidate(tangential):

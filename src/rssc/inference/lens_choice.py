@@ -9,6 +9,7 @@ coefficients are far from zero, and one that is hopeless after a few iterations 
 All models are judged on the same observations, by the same robust likelihood: that of Student's t, whose tails decide
 for each model what is an outlier. No observation is removed on the way, because whoever removes what one lens cannot
 explain asks the others only about the rest: outliers of a lens that is wrong are where the image is most distorted.
+Only gross errors, which no lens explains, are left out, for all models.
 Whoever has removed some before gives all `tracks` again. The scale of the loss is that of the best model: a scale that
 belongs to a wrong lens takes its misfit for noise.
 """
@@ -26,6 +27,7 @@ from rssc.inference.shared_errors import positive_part, shared_error_covariance
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.lens import LENS_MODELS, Family, Lens
+from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
@@ -41,6 +43,9 @@ class LensChoiceConstants(Constants):
 
     min_seen: float = 0.98
     """Share of the observations that a lens model must be able to project; the rest may be outliers. Chosen by hand."""
+    gross_error: float = 0.02
+    """Largest error of an observation under the given solution, as a share of the image's larger side. Chosen by hand:
+    more than a lens model of the right family is ever off by."""
     iterations: int = 30
     """Iterations with each lens model. Chosen by hand: a bound on time."""
     tolerance: float = 1e-5
@@ -266,6 +271,7 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
     A pinhole cannot project the wide angles of a fisheye and is then not usable; a few outliers beyond its field of
     view do not rule it out.
     """
+    scene = _without_gross_errors(scene)
     visible = {model: sees(_with_lens(scene, lens), scene.points, scene.tracks) for model, lens in lenses.items()}
     usable = [model for model, seen in visible.items() if seen.mean() >= LENS_CHOICE.min_seen]
     if not usable:
@@ -273,3 +279,17 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
     unseen = ~np.all([visible[model] for model in usable], axis=0)
     keep = np.bincount(scene.tracks.points[unseen], minlength=scene.tracks.point_count) == 0
     return replace(scene, tracks=scene.tracks.select_points(keep), points=scene.points[keep]), usable
+
+
+def _without_gross_errors(scene: Scene) -> Scene:
+    """The scene without observations where no lens would show the point.
+
+    An observation that is wrong by a quarter of the image pulls its point behind the camera or to the end of the field.
+    From there on every step of all parameters that would carry it over is rejected, and the adjustment seems converged.
+    """
+    tracks, camera = scene.tracks, scene.camera
+    local = transform_points(scene.row_poses(tracks.pixels, tracks.frames), scene.points[tracks.points])
+    errors = np.linalg.norm(camera.lens.project(local) - tracks.pixels, axis=1)
+    good = errors < LENS_CHOICE.gross_error * max(camera.width, camera.height)
+    keep = np.bincount(tracks.points[good], minlength=tracks.point_count) >= 3
+    return replace(scene, tracks=tracks.select(good).select_points(keep), points=scene.points[keep])

@@ -17,8 +17,9 @@ class ConversionConstants(Constants):
 
     grid: int = 15
     """Rows and columns of the pixels whose rays are compared. Chosen by hand: lenses are smooth."""
-    min_cosine: float = 0.26
-    """Of the angle to the axis: a perspective lens cannot see what a fisheye sees beyond about 75 degrees."""
+    cosines: tuple[float, ...] = (0.8, 0.6, 0.45, 0.35, 0.26, 0.18, 0.12)
+    """Of the angle to the axis, up to which the lens is fitted, one after the other: from the centre, where the first
+    coefficients are enough, to where a perspective lens sees no more, about 83 degrees. Chosen by hand."""
     loss_scale_px: float = 2.0
     """Scale of the robust loss, for pixels that the model cannot project. Chosen by hand."""
 
@@ -52,27 +53,34 @@ def convert_lens(lens: Lens, model: str, width: int, height: int) -> Lens:
     u, v = np.meshgrid(np.linspace(0, width - 1, CONVERSION.grid), np.linspace(0, height - 1, CONVERSION.grid))
     pixels = np.column_stack([u.ravel(), v.ravel()])
     rays = lens.unproject(pixels)
-    seen = np.isfinite(rays).all(axis=1) & (rays[:, 2] > CONVERSION.min_cosine)
-    pixels, rays = pixels[seen], rays[seen]
     start = _first_guess(lens, model)
     number, values, _ = start.kernel_arguments
-    scale = np.array([lens.fx, lens.fy, lens.fx, lens.fy, *(1.0,) * (len(values) - 4)])
     far = float(max(width, height))
+    fitted = 0
+    for cosine in CONVERSION.cosines:
+        seen = np.isfinite(rays).all(axis=1) & (rays[:, 2] > cosine)
+        if np.count_nonzero(seen) > max(fitted, len(values)):
+            fitted, values = np.count_nonzero(seen), _fit(number, values, rays[seen], pixels[seen], far)
+    return start.with_parameters(values)
+
+
+def _fit(number: int, values: FloatArray, rays: FloatArray, pixels: FloatArray, far: float) -> FloatArray:
+    """Parameters of the lens model of this number that projects the rays closest to the pixels."""
 
     def residual(x: FloatArray) -> FloatArray:
-        error = project_points(number, np.append(np.maximum(x[:2], 1e-3), x[2:]), np.inf, rays) - pixels
+        error = project_points(number, np.append(np.exp(x[:2]), x[2:]), np.inf, rays) - pixels
         # Where the distortion reverses orientation, and near a pole: as wrong as can be.
         return np.nan_to_num(np.clip(error, -far, far), nan=far).ravel()
 
     fit = least_squares(
         residual,
-        values,
-        x_scale=scale,
+        np.append(np.log(values[:2]), values[2:]),
+        x_scale="jac",
         loss="soft_l1",
         f_scale=CONVERSION.loss_scale_px,
-        max_nfev=200,
+        max_nfev=100,
     )
-    return start.with_parameters(fit.x)
+    return np.append(np.exp(fit.x[:2]), fit.x[2:])
 
 
 def _first_guess(lens: Lens, model: str) -> Lens:
