@@ -93,7 +93,7 @@ def infer(
         best = full
         correlation = track_correlation(best)
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
-    smooth = settle_motion(full, common)
+    smooth = settle_motion(full, common, rounds=1)
     report(0.7)
     all_tracks = None if "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)

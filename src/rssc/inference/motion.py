@@ -27,13 +27,15 @@ class MotionConstants(Constants):
 
     knot_spacing: float = 0.5
     """In frames. Finer ones cost time and change little: the prior decides how the spline bends."""
-    order: int = 3
-    """Of the prior: 3, the change of the acceleration. With order 2 splines swing between the readouts."""
+    orders: tuple[int, ...] = (2, 3, 4, 5)
+    """Of the prior, from rough to smooth motion, see `kernels.motion_prior`; the most probable one is taken."""
+    first_order: int = 3
+    """Of the prior before anything is known. Chosen by hand: it is weak."""
     loose: float = 10.0
     """Factor on what the start suggests, before anything is estimated: only what no row sees is then held by the prior.
     Chosen by hand."""
-    rounds: int = 5
-    """Adjustments in turns with the estimate of the strength, at most. Chosen by hand: a bound on time."""
+    rounds: int = 3
+    """Adjustments in turns with the estimate of the prior, at most. Chosen by hand: a bound on time."""
     settled: float = 0.1
     """The strength has settled when it changes by less than this share: sigmas then change by a few percent."""
     max_iterations: int = 30
@@ -52,21 +54,21 @@ def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
     return _prior_of(scene, knot_spacing, MOTION.loose)
 
 
-def settle_motion(current: Adjustment, common: AdjustOptions) -> Adjustment:
-    """A te adjustment with the dense spline at the strength of the prior that the data suggest."""
+def settle_motion(current: Adjustment, common: AdjustOptions, rounds: int = MOTION.rounds) -> Adjustment:
+    """A te adjustment with the dense spline at the prior that the data suggest, found in so many rounds at most."""
     scene, scale = current.scene, current.loss_scale
     options = replace(
         robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
         max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance,
     )  # fmt: skip
     prior = current.options.motion_prior
-    if prior is None or current.options.knot_spacing != MOTION.knot_spacing or prior.order != MOTION.order:
+    if prior is None or current.options.knot_spacing != MOTION.knot_spacing:
         prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise_level(_lengths(current)))
-    for _ in range(MOTION.rounds):
+    for _ in range(rounds):
         found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
         scene, scale = found.scene, loss_scale(options.loss, _lengths(found))
-        before, prior = prior, estimate_motion_prior(found)
-        if max(abs(np.log(np.array(prior[:2]) / np.array(before[:2])))) < MOTION.settled:
+        before, prior = prior, estimate_motion_prior(found, MOTION.orders)
+        if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break
     options = replace(options, cost_tolerance=MOTION.cost_tolerance, covariance=True)
     return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
@@ -79,17 +81,17 @@ def alternation(adjustment: Adjustment) -> float:
     readout comes out too long, by more than its error bar.
     """
     trajectory = adjustment.scene.trajectory
-    if trajectory is None or len(trajectory.control_poses) < MOTION.order + 3:
+    if trajectory is None or len(trajectory.control_poses) < 6:
         return 1.0
-    jerks = motion_residuals(np.array(trajectory.control_poses), MOTION.order)[:, :3]
+    jerks = motion_residuals(np.array(trajectory.control_poses), 3)[:, :3]
     return float((jerks[1:] * jerks[:-1]).sum() / max((jerks**2).sum(), 1e-300))
 
 
 def _prior_of(scene: Scene, knot_spacing: float, factor: float) -> MotionPrior:
     controls = np.array(start_trajectory(scene, knot_spacing).control_poses)
-    squares = motion_residuals(controls, MOTION.order) ** 2
+    squares = motion_residuals(controls, MOTION.first_order) ** 2
     rotation, translation = (float(factor * np.sqrt(part.mean())) for part in (squares[:, :3], squares[:, 3:]))
-    return MotionPrior(max(rotation, 1e-9), max(translation, 1e-12), MOTION.order)
+    return MotionPrior(max(rotation, 1e-9), max(translation, 1e-12), MOTION.first_order)
 
 
 def _lengths(adjustment: Adjustment) -> np.ndarray:

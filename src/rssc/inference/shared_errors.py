@@ -14,6 +14,7 @@ its own parameters leaves no pattern and does not show here; see `lens_choice`.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -77,6 +78,7 @@ class Influence:
     """(m,) what each observation tells of the readout, the other globals unknown; in the units of `information`."""
 
 
+@lru_cache(maxsize=4)
 @with_serial_blas
 def measure_influence(adjustment: Adjustment) -> Influence | None:
     """Influence of every observation of a te adjustment; None where the problem is singular."""

@@ -4,8 +4,9 @@ V_k = log(T_k T_(k-1)^-1) is the motion from control k - 1 to control k in the c
 place nor the turn of the world matters. The residual is q times a difference of consecutive motions, q the inverse
 standard deviations:
 
-    order 2, acceleration    V_(k+1) - V_k                   of the controls k-1 .. k+1
-    order 3, jerk            V_(k+1) - 2 V_k + V_(k-1)       of the controls k-2 .. k+1
+    order 2, acceleration    V_(k+1) - V_k                                of the controls k-1 .. k+1
+    order 3, jerk            V_(k+1) - 2 V_k + V_(k-1)                    of the controls k-2 .. k+1
+    order 4, its change      V_(k+1) - 3 V_k + 3 V_(k-1) - V_(k-2)        of the controls k-3 .. k+1
 
 With left perturbations, dV_k = Jl^-1(V_k) xi_k - Jl^-1(-V_k) xi_(k-1).
 """
@@ -19,10 +20,11 @@ from rssc.kernels.lie import compose, inverse, se3_left_jacobian_inverse, se3_lo
 
 @inlined
 def _coefficient(order, j):
-    """Of V_(k+j) in residual k, j = 0 .. order - 1."""
-    if order == 2:
-        return -1.0 if j == 0 else 1.0
-    return -2.0 if j == 1 else 1.0
+    """Of V_(k+j) in residual k, j = 0 .. order - 1: binomial, with alternating signs."""
+    value = 1.0
+    for i in range(j):
+        value *= -(order - 1.0 - i) / (i + 1.0)
+    return value if order % 2 == 1 else -value
 
 
 @kernel

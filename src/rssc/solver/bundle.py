@@ -21,7 +21,7 @@ from rssc.solver.options import LOSSES, AdjustOptions, Loss
 from rssc.solver.problem import Problem, build_problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adjustment:
     """An adjusted scene, how it was reached and how well lens and readout are known."""
 

@@ -25,11 +25,19 @@ class SolverConstants(Constants):
     max_row_shift: float = 3.0
     """Pixels that a row may be predicted away from where it was measured; beyond it the observation is an outlier, or
     the prediction. Chosen by hand."""
-    trace_probes: int = 16
-    """Random probes of a trace; with a thousand unknowns its error is then about one percent."""
+    strength_controls: int = 160
+    """Control poses from which the smoothness of the motion is estimated, at most. Chosen by hand: a bound on time; the
+    strength of the prior is then known to a few percent."""
+    strength_rounds: int = 15
+    """Bound on the rounds of that estimate. Chosen by hand."""
+    settled_strength: float = 0.05
+    """Share by which the strength may still change when it counts as settled: far less than its own uncertainty."""
     least_determined: float = 0.02
     """Share of the prior's differences that count as determined by the data at least, so that the strength stays
     finite. Chosen by hand."""
+    datum_stiffness: float = 1e4
+    """Of the spring that holds the scale, over a typical pose's information: a motion prior would rather have a smaller
+    world."""
     dense_rows: int = 2400
     """Up to so many rows a band that is nearly full is solved as a dense matrix. Chosen by hand, for memory."""
     band_limit_bytes: float = 3e8

@@ -108,8 +108,8 @@ class AdjustOptions:
             if METHODS[self.method].free_poses:
                 raise InputError(f"{self.method} has no spline, so a motion prior means nothing; leave it out.")
             object.__setattr__(self, "motion_prior", MotionPrior(*self.motion_prior))
-            if not min(self.motion_prior) > 0 or self.motion_prior.order not in (2, 3):
-                raise InputError(f"motion prior is {self.motion_prior}; expected positive deviations of order 2 or 3.")
+            if not min(self.motion_prior) > 0 or self.motion_prior.order not in (2, 3, 4, 5):
+                raise InputError(f"motion prior is {self.motion_prior}; expected positive deviations of order 2 to 5.")
         if self.importance <= 0:
             raise InputError(f"importance is {self.importance}; expected a positive weight.")
 

@@ -119,7 +119,7 @@ class Reducer:
         poses = np.empty(most.sum(), np.int64)
         system.find_support(state, problem.spline, problem.rectified, offsets, poses, spans)
         support = system.Support(offsets, poses[: offsets[-1]])
-        width = 6 * int(max(spans.max(initial=0), 4))
+        width = 6 * int(max(spans.max(initial=0), 4, self.motion_prior.order + 1 if self.motion_prior else 0))
         sparse = self.sparse
         if sparse is None:
             rows = 6 * pose_count
@@ -222,13 +222,13 @@ def _typical(strength: FloatArray) -> FloatArray:
 
 
 def _block_pattern(support: system.Support, pose_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compressed rows of the nonzero blocks of the upper triangle of S, diagonal and three neighbours always."""
+    """Compressed rows of the nonzero blocks of the upper triangle of S, diagonal and five neighbours always."""
     visits = csc_array(
         (np.ones(len(support.poses), np.int32), support.poses, support.offsets),
         shape=(pose_count, len(support.offsets) - 1),
     )
     pairs = (visits @ visits.T).tocoo()
-    near = [np.arange(pose_count - n) for n in range(min(4, pose_count))]
+    near = [np.arange(pose_count - n) for n in range(min(6, pose_count))]
     rows = np.concatenate([pairs.row, *near])
     columns = np.concatenate([pairs.col, *(r + n for n, r in enumerate(near))])
     keys = np.unique(rows[columns >= rows] * np.int64(pose_count) + columns[columns >= rows])
@@ -249,7 +249,9 @@ def _datum(poses: FloatArray, strength: FloatArray, typical: FloatArray) -> tupl
     direction = poses[far, :, :3] @ offsets[far]
     square = direction @ direction
     if square > 0:
-        blocks[1, 3:, 3:] = np.multiply.outer(direction, direction) * (typical[3:].max() / square)
+        blocks[1, 3:, 3:] = np.multiply.outer(direction, direction) * (
+            SOLVER.datum_stiffness * typical[3:].max() / square
+        )
     return np.array([anchor, far]), blocks
 
 
