@@ -44,8 +44,8 @@ class Simulate:
         clip = render_clip(
             ClipOptions(
                 self.width, self.height, self.frames, self.fps, typical_lens(self.lens, self.width, self.height),
-                readout_ratio=self.readout_ratio, motion=self.motion, seed=self.seed, image_noise=self.noise, exposure=self.exposure,
-                colour=True,
+                readout_ratio=self.readout_ratio, motion=self.motion, seed=self.seed, image_noise=self.noise,
+                exposure=self.exposure, colour=True,
             )
         )  # fmt: skip
         with stage_progress(console) as progress, Stages(progress)("rendering") as report:

@@ -36,7 +36,10 @@ class RobustConstants(Constants):
     """Standard deviation of the prior on the principal point around the centre, as a share of the image's larger side.
     Chosen by hand: weak compared with the data, strong enough to keep an unobserved principal point in the image."""
     distortion_sigma: float = 0.3
-    """Standard deviation of the prior on every distortion coefficient around zero. Chosen by hand in the same way."""
+    """Standard deviation of the prior on every radial coefficient around zero. Chosen by hand in the same way."""
+    decentring_sigma: float = 0.005
+    """The same for tangential and thin-prism coefficients, which come from parts that are not quite aligned: usual ones
+    are below 0.002, those of a cheap camera 0.005. Without it the principal point is lost in them."""
     max_iterations: int = 30
     """Iterations of each of the two adjustments. Chosen by hand: a bound on time."""
     first_tolerance: float = 1e-4
@@ -72,7 +75,10 @@ def lens_priors(camera: Camera) -> tuple[Prior, ...]:
     """Weak priors that hold for every camera: principal point near the centre, moderate distortion."""
     spread = ROBUST.principal_point_share * max(camera.width, camera.height)
     centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
-    return centre + tuple(Prior({name: 1.0}, 0.0, ROBUST.distortion_sigma) for name in camera.lens.coefficient_names)
+    return centre + tuple(
+        Prior({name: 1.0}, 0.0, ROBUST.distortion_sigma if name.startswith("k") else ROBUST.decentring_sigma)
+        for name in camera.lens.coefficient_names
+    )
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:

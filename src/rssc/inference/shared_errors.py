@@ -70,6 +70,8 @@ class Influence:
     """(m, k)"""
     motion: FloatArray
     """(k, k) part of the information that comes from the motion prior."""
+    prior: FloatArray
+    """(k, k) part of the information that comes from priors on the globals themselves."""
     variance_factor: float
     """Of the residuals: what turns the inverse of the information into a covariance, for independent errors."""
     estimated_count: int
@@ -109,8 +111,9 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         )  # fmt: skip
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
-    count = problem.estimated_count
-    return Influence(problem.estimated_names, information, scores[:, free], motion, factor, count, told)
+    count, known = problem.estimated_count, problem.prior_matrix[:, free]
+    prior = known.T @ known
+    return Influence(problem.estimated_names, information, scores[:, free], motion, prior, factor, count, told)
 
 
 def _motion_information(problem: Problem, response: FloatArray, prior: MotionPrior | None) -> FloatArray:
@@ -146,9 +149,9 @@ def shared_error_covariance(adjustment: Adjustment) -> Covariance | None:
     # Sums over few groups may cancel by chance: never below independent observations.
     low = np.sqrt(np.maximum(np.diag(single) / np.maximum(np.diag(total), 1e-300), 1.0))
     total = total * np.outer(low, low)
-    # The motion itself is random: what the prior contributes has no scores, but its expected variance.
+    # What priors contribute has no scores, but its expected variance: the motion is random, and so are lenses.
     plain = np.asarray(np.linalg.inv(influence.information), np.float64)
-    total += influence.variance_factor * plain @ influence.motion @ plain
+    total += plain @ (influence.variance_factor * influence.motion + influence.prior) @ plain
     return Covariance(influence.parameters, total)
 
 

@@ -69,7 +69,7 @@ def make_result(
 
 
 def common_exposure(results: Sequence[StretchResult]) -> ExposureEstimate | None:
-    """The mean of the stretches that show it. A camera may change its exposure with the light: then their scatter counts."""
+    """The mean of the stretches that show it; their scatter counts, because exposure may change with the light."""
     found = [one.exposure for one in results if one.exposure is not None]
     if not found:
         return None

@@ -1,7 +1,7 @@
 """How smooth the motion is, estimated from the data: order and strength of the motion prior.
 
-A prior of some order says that each of m differences r of consecutive motions has the variance g^2, one for rotation and
-one for translation. What is chosen makes the data most probable with all motions marginalised. Around the adjusted
+A prior of some order says that each of m differences r of consecutive motions has the variance g^2, one for rotation
+and one for translation. What is chosen makes the data most probable with all motions marginalised. Around the adjusted
 motion the data are a parabola, with the information S of the adjustment less that of the prior it was made with; then
 the probability is known in closed form for every prior (Laplace's approximation):
 
