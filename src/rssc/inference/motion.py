@@ -39,7 +39,9 @@ class MotionConstants(Constants):
     settled: float = 0.1
     """The strength has settled when it changes by less than this share: sigmas then change by a few percent."""
     max_iterations: int = 30
-    """Iterations of each adjustment. Chosen by hand: a bound on time."""
+    """Iterations of the adjustments of all rounds but the last. Chosen by hand: a bound on time."""
+    last_iterations: int = 80
+    """The same for the last one, which has to converge: lenses with many coefficients take long."""
     first_tolerance: float = 1e-5
     """Relative decrease of the cost at which the adjustments of all rounds but the last stop."""
     cost_tolerance: float = 1e-6
@@ -70,7 +72,9 @@ def settle_motion(current: Adjustment, common: AdjustOptions, rounds: int = MOTI
         before, prior = prior, estimate_motion_prior(found, MOTION.orders)
         if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break
-    options = replace(options, cost_tolerance=MOTION.cost_tolerance, covariance=True)
+    options = replace(
+        options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
+    )
     return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
 
 
