@@ -163,15 +163,15 @@ def test_tracks_are_registered_or_not_for_a_reason():
     pixels = np.repeat([(16.0, 19.0), (4.0, 19.0), (42.0, 19.0), (16.0, 19.0)], 2, axis=0)
     states = np.column_stack((pixels, np.tile((1.0, 0.0, 0.0, 1.0), (8, 1))))
     states[7, :2] += (4.0, 5.0)
-    qualities, outcomes, precisions = np.zeros((8, 4)), np.full(8, -1), np.full(5, np.nan)
+    qualities, outcomes, precisions = np.zeros((8, 4)), np.full(8, -1), np.full(8, np.nan)
     registration.register_tracks(
         images, offsets, np.array([0, 0, 2, 4, 6]), np.tile([0, 1], 4), pixels, 5, 0.03, 1.0, 0.001, 3.0,
-        np.full((8, 2, 3), 1e-6), 0, 5, states, qualities, outcomes, precisions,
+        np.full((8, 2, 3), 1e-6), np.zeros((8, 2, 4)), 0, 5, states, qualities, outcomes, precisions,
     )  # fmt: skip
     assert outcomes[1::2].tolist() == [
         registration.REGISTERED, registration.OUTSIDE, registration.OUTSIDE, registration.DIVERGED,
     ]  # fmt: skip
-    assert np.isfinite(precisions).tolist() == [True, False, False, False, True]
+    assert np.isfinite(precisions[1::2]).tolist() == [True, False, False, True]
     np.testing.assert_allclose(states[1, :2], (16 - 0.65, 19 + 0.4), atol=0.05)
     assert qualities[1, 0] > 0.98 and qualities[1, 2] == pytest.approx(1, abs=0.05) and qualities[1, 3] < 0.1
 

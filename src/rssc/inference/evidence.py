@@ -106,7 +106,7 @@ def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...
     for i, (_, one) in enumerate(tried):
         data = _robust_cost(one)
         charges[i] = EVIDENCE.charge * effective_parameters(one)
-        scores[i] = weight * data + (one.summary.cost - data) + charges[i]
+        scores[i] = weight * data + (one.summary.cost - data) / one.options.prior_scale**2 + charges[i]
     order: list[int] = np.argsort(scores).tolist()
     lowest = scores[order[0]]
     return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(charges[i])) for i in order)

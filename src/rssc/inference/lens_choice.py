@@ -87,7 +87,8 @@ def choose_lens(
     scene, usable = _seen_by_all(scene, lenses)
     options = replace(
         robust_options(camera, common), knot_spacing=current.options.knot_spacing,
-        motion_prior=current.options.motion_prior, rows=current.options.rows, cost_tolerance=LENS_CHOICE.tolerance,
+        motion_prior=current.options.motion_prior, rows=current.options.rows,
+        prior_scale=current.options.prior_scale, cost_tolerance=LENS_CHOICE.tolerance,
         covariance=True,
         loss_scale=current.loss_scale if tracks is None else None,
     )  # fmt: skip

@@ -66,16 +66,18 @@ def settle_motion(current: Adjustment, common: AdjustOptions, rounds: int = MOTI
     prior = current.options.motion_prior
     if prior is None or current.options.knot_spacing != MOTION.knot_spacing:
         prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise_level(_lengths(current)))
+    noise = noise_level(_lengths(current))
     for _ in range(rounds):
-        found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
-        scene, scale = found.scene, loss_scale(options.loss, _lengths(found))
+        found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
+        lengths = _lengths(found)
+        scene, scale, noise = found.scene, loss_scale(options.loss, lengths), noise_level(lengths)
         before, prior = prior, estimate_motion_prior(found, MOTION.orders)
         if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break
     options = replace(
         options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
     )
-    return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale))
+    return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
 
 
 def alternation(adjustment: Adjustment) -> float:

@@ -71,7 +71,7 @@ class Influence:
     motion: FloatArray
     """(k, k) part of the information that comes from the motion prior."""
     prior: FloatArray
-    """(k, k) part of the information that comes from priors on the globals themselves."""
+    """(k, k) the same for priors on the globals themselves, times the variance that they stand for."""
     variance_factor: float
     """Of the residuals: what turns the inverse of the information into a covariance, for independent errors."""
     estimated_count: int
@@ -112,7 +112,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
     count, known = problem.estimated_count, problem.prior_matrix[:, free]
-    prior = known.T @ known
+    prior = adjustment.options.prior_scale**2 * known.T @ known
     return Influence(problem.estimated_names, information, scores[:, free], motion, prior, factor, count, told)
 
 

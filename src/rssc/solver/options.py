@@ -74,6 +74,9 @@ class AdjustOptions:
     poses: a camera at the origin that only turns, whose points have a direction but no distance."""
     priors: tuple[Prior, ...] = ()
     """Gaussian priors on lens parameters and readout ratio."""
+    prior_scale: float = 1.0
+    """Noise of the observations in units of their own standard deviations, where it is known beforehand: priors are
+    weighed against what the data really know."""
     motion_prior: MotionPrior | None = None
     """For splines finer than the data alone can bear; also given as (rotation, translation)."""
     rows: Literal["measured", "predicted"] = "measured"
@@ -110,6 +113,8 @@ class AdjustOptions:
             object.__setattr__(self, "motion_prior", MotionPrior(*self.motion_prior))
             if not min(self.motion_prior) > 0 or self.motion_prior.order not in (2, 3, 4, 5):
                 raise InputError(f"motion prior is {self.motion_prior}; expected positive deviations of order 2 to 5.")
+        if not self.prior_scale > 0:
+            raise InputError(f"prior scale is {self.prior_scale}; expected a positive number of standard deviations.")
         if self.importance <= 0:
             raise InputError(f"importance is {self.importance}; expected a positive weight.")
 
