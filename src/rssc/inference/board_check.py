@@ -48,8 +48,8 @@ class BoardCheck:
 def check_board(adjustment: Adjustment) -> BoardCheck:
     """Compares an adjustment with fixed points with one with free points."""
     options = replace(
-        adjustment.options, fixed=(), rows="measured", loss_scale=adjustment.loss_scale, max_iterations=BOARD.max_iterations,
-        cost_tolerance=BOARD.cost_tolerance,
+        adjustment.options, fixed=(), rows="measured", loss_scale=adjustment.loss_scale,
+        max_iterations=BOARD.max_iterations, cost_tolerance=BOARD.cost_tolerance,
         covariance=False,
     )  # fmt: skip
     free = adjust_with(adjustment.scene, options)

@@ -103,7 +103,7 @@ def infer(
         lenses = put_first(lenses, prefer)
     report(0.8)
     chosen = lenses[0].adjustment
-    best = settle_motion(replace(chosen, scene=without_outliers(chosen)), common)
+    best = settle_motion(chosen, common, scene=without_outliers(chosen))
     report(0.9)
     correlation = track_correlation(best)
     return Inference(best, _assess(best, lenses), lenses, correlation, shutters, alternation(best))

@@ -56,9 +56,18 @@ def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
     return _prior_of(scene, knot_spacing, MOTION.loose)
 
 
-def settle_motion(current: Adjustment, common: AdjustOptions, rounds: int = MOTION.rounds) -> Adjustment:
-    """A te adjustment with the dense spline at the prior that the data suggest, found in so many rounds at most."""
-    scene, scale = current.scene, current.loss_scale
+def settle_motion(
+    current: Adjustment, common: AdjustOptions, *, scene: Scene | None = None, rounds: int = MOTION.rounds
+) -> Adjustment:
+    """A te adjustment with the dense spline at the prior that the data suggest.
+
+    Args:
+        current: Where to start, with what is known of the noise.
+        common: What is fixed.
+        scene: The scene to start from instead of that of `current`: the same without outliers.
+        rounds: Adjustments before the last one, at most.
+    """
+    scene, scale = scene or current.scene, current.loss_scale
     options = replace(
         robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
         max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance,
