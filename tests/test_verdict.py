@@ -5,9 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rssc.inference.infer import Inference
+from rssc.inference.uncertainty import Uncertainty
 from rssc.model.covariance import Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
-from rssc.pipeline.verdict import advice, treacherous_motion, uncertain_parameters, weak_direction
+from rssc.pipeline.verdict import (
+    VERDICT,
+    advice,
+    treacherous_motion,
+    uncertain_parameters,
+    vibration_notes,
+    weak_direction,
+)
 from rssc.simulation.scenes import simulate_scene
 from tests.builders import make_camera, make_covariance
 
@@ -73,6 +82,21 @@ def test_the_weak_direction_is_named():
         "fy",
         "readout_ratio",
     }
+
+
+def moving(alternation):
+    nothing = Uncertainty(covariance(), {})
+    return Inference(None, nothing, (), 0.0, alternation=alternation)
+
+
+def test_vibration_that_frames_do_not_resolve_is_noted():
+    # Simulated: up to 15 Hz and up to 6 Hz at 30 frames per second; then the limits of real hand-held clips.
+    (note,) = vibration_notes([moving(-0.4)])
+    assert "vibrates faster than its frames resolve" in note and "too long by more than its error bar" in note
+    assert not vibration_notes([moving(0.44)])
+    assert not vibration_notes([moving(-0.3), moving(0.6)])
+    # One stretch is enough.
+    assert vibration_notes([moving(0.6), moving(VERDICT.vibrating - 0.01)])
 
 
 def test_summary_of_a_simulated_walk():
