@@ -87,13 +87,14 @@ def test_degenerate_results_leave_nothing_of_an_earlier_one(calibration, folder,
         export_files(nothing, "kalibr")
 
 
-def test_several_clips_of_one_camera_become_one(clip, folder, calibration, tmp_path):
+def test_several_clips_of_one_camera_become_one(clip, folder, tmp_path):
     other = render_clip(replace(clip.options, seed=5))
     write_clip(other, tmp_path, video=False)
     both = rssc.calibrate([folder, tmp_path], fps=30.0)
     assert both.camera.shutter.readout_ratio == pytest.approx(0.7, abs=0.003)
     assert len(both.stretches) == 2
-    assert both.sigma("readout_ratio") < 1.1 * calibration.sigma("readout_ratio")
+    # Less than that of the worse one; two stretches tell little of what differs between stretches.
+    assert both.sigma("readout_ratio") < max(window.sigma for window in both.uncertainty.windows)
     assert [window.source for window in both.uncertainty.windows] == [folder.name, tmp_path.name]
     for stretch in both.stretches:
         assert stretch.scene.camera == both.camera

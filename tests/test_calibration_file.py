@@ -12,7 +12,7 @@ from rssc.errors import InputError
 from rssc.io.calibration_file import CalibrationFile
 from rssc.io.stretches_file import read_stretches, stretches_bytes
 from rssc.model import Lens, Trajectory
-from rssc.model.calibration import Calibration, Statistics
+from rssc.model.calibration import Calibration, ErrorBudget, MotionSmoothness, Statistics
 from rssc.model.stretch import Stretch
 from rssc.simulation.scenes import simulate_scene
 from tests.builders import make_calibration, make_camera
@@ -193,6 +193,30 @@ def test_exposure_comes_back_and_may_be_absent(calibration, tmp_path):
 def test_exposures_that_no_sensor_has_are_refused(calibration, ratio):
     with pytest.raises(InputError, match=r"exposure ratio is .*; expected a share .* from 0 to 1\.5"):
         calibration.camera.with_exposure_ratio(ratio)
+
+
+def test_the_motion_comes_back_and_may_be_absent(calibration, tmp_path):
+    path = tmp_path / "c.json"
+    calibration.save(path)
+    assert "motion" not in json.loads(path.read_text())["uncertainty"]
+    assert Calibration.load(path).uncertainty.motion is None
+    motion = MotionSmoothness(0.5, 3, 0.002, 0.001)
+    replace(calibration, uncertainty=ErrorBudget(motion=motion)).save(path)
+    jsonschema.validate(json.loads(path.read_text()), schema())
+    assert Calibration.load(path).uncertainty.motion == motion
+
+
+def test_knot_spacings_of_earlier_versions_are_ignored(calibration, tmp_path):
+    path = tmp_path / "c.json"
+    budget = ErrorBudget(parts={"noise": {"fx": 0.1}}, weak_direction="fx against fy")
+    replace(calibration, uncertainty=budget).save(path)
+    document = json.loads(path.read_text())
+    tried = {"spacing": 0.66, "readout_ratio": 0.5, "sigma": None, "evidence": 0.0, "chosen": True}
+    document["uncertainty"]["knot_spacings"] = [tried]
+    document["uncertainty"]["parts"]["knots"] = {"fx": 0.2}
+    path.write_text(json.dumps(document))
+    found = Calibration.load(path).uncertainty
+    assert found == replace(budget, parts={**budget.parts, "knots": {"fx": 0.2}})
 
 
 def test_sigma_of_a_parameter_that_is_none_is_an_error(calibration):

@@ -108,7 +108,7 @@ def test_auto_does_not_hide_noise_in_a_sweep_along_the_rows(number):
 
 
 def test_two_knots_a_frame_hide_noise_in_the_rows():
-    """Why auto does not consider them where rows leave whole intervals unseen: docs/uncertainty.md has the figures."""
+    """Why auto predicts rows and has a prior on the motion: docs/uncertainty.md has the figures."""
     scene = simulate(replace(DEFAULT, pixel_noise=2.0), trial_seed(0, 2)).scene
     for spacing in (1.0, 0.5):
         solved = adjust(scene, "te", knot_spacing=spacing, covariance=False)

@@ -11,15 +11,18 @@ from scipy.spatial.transform import Rotation
 
 import rssc
 from rssc.errors import InputError
+from rssc.inference.motion import motion_smoothness
 from rssc.io.camera_file import camera_document
 from rssc.io.reference_file import read_reference
 from rssc.model import Camera, Lens, Shutter
-from rssc.model.calibration import ErrorBudget, PartialEstimate, Statistics, TriedKnots, TriedLens
+from rssc.model.calibration import ErrorBudget, MotionSmoothness, PartialEstimate, Statistics, TriedLens
 from rssc.model.projection import image_grid, projection_uncertainty
 from rssc.outputs.report.report import render_report, write_report
 from rssc.outputs.report.residuals import residuals_of
-from rssc.outputs.report.summary import field_of_view, number, quantities
+from rssc.outputs.report.summary import PART_WORDS, field_of_view, number, quantities
 from rssc.simulation.scenes import simulate_scene
+from rssc.solver.bundle import adjust_with
+from rssc.solver.options import AdjustOptions
 from rssc.solver.problem import with_trajectory
 from tests.builders import make_calibration, make_camera, make_stretch
 
@@ -31,12 +34,8 @@ UNCERTAINTY = ErrorBudget(
         PartialEstimate("clip.mp4", (0, 12), 0.497, 0.004, 250.0, 251.0, 160.0, 118.0),
         PartialEstimate("clip.mp4", (8, 20), 0.502, 0.003, 250.0, 251.0, 160.0, 118.0),
     ),
-    knot_spacings=(
-        TriedKnots(1.0, 0.49, 0.001, 3.0, chosen=False),
-        TriedKnots(0.66, 0.5, 0.002, 0.0, chosen=True),
-        TriedKnots(0.5, 0.2, np.inf, 9.0, chosen=False),
-    ),
     lenses=(TriedLens("radial", 0.0, 0.5),),
+    motion=MotionSmoothness(0.5, 3, 0.002, 0.00123),
 )
 
 
@@ -90,7 +89,7 @@ def test_has_every_section_and_nothing_from_outside(calibration, tmp_path):
     text = shown_text(page)
     plots = plots_in(page)
     assert set(plots) == {
-        "residual-map", "residual-rows", "residual-histogram", "windows", "knots", "projection", "correlation",
+        "residual-map", "residual-rows", "residual-histogram", "windows", "projection", "correlation",
         "space", "velocity", "convergence",
     }  # fmt: skip
     for name in plots:
@@ -128,6 +127,52 @@ def test_exposure_is_in_the_table(calibration):
     assert (row.value, row.interval, row.unit) == ("12.1", "10.9 to 13.3", "ms")
     barely = replace(exposed, exposure_sigma=0.5)
     assert {q.label: q for q in quantities(barely)}["Exposure time"].interval.startswith("0")
+
+
+def test_the_motion_is_told_in_real_units(adjusted):
+    """Tracks that claim to be ten times as precise have residuals of ten times their sigmas; the motion is the same."""
+    scene, found = adjusted.scene, []
+    for sigma in (0.2, 0.02):
+        tracks = replace(scene.tracks, sigmas=np.full(len(scene.tracks), sigma))
+        prior = (0.004 * sigma / 0.2, 0.03 * sigma / 0.2, 3)
+        options = AdjustOptions(knot_spacing=0.5, motion_prior=prior, covariance=False)
+        found.append(motion_smoothness(adjust_with(replace(scene, tracks=tracks), options)))
+    assert (found[0].knot_spacing, found[0].order) == (0.5, 3)
+    assert found[0].rotation == pytest.approx(0.004, rel=0.1)
+    assert found[0].translation == pytest.approx(0.03, rel=0.1)
+    assert found[1].rotation == pytest.approx(found[0].rotation, rel=0.01)
+    assert motion_smoothness(adjusted) is None
+
+
+def test_the_motion_that_was_found_is_said(calibration):
+    said = "from knot to knot, every 0.5 frames, its jerk is 0.11° and 0.0012 units of the scene (one sigma)."
+    assert said in " ".join(shown_text(render_report(calibration)).split())
+    turning = replace(UNCERTAINTY, motion=MotionSmoothness(0.5, 2, 0.002, 0.0))
+    page = shown_text(render_report(replace(calibration, uncertainty=turning)))
+    assert "its acceleration is 0.11° (one sigma)." in " ".join(page.split())
+    # Methods of the paper have a knot spacing, and no more.
+    page = shown_text(render_report(replace(calibration, uncertainty=replace(UNCERTAINTY, motion=None))))
+    assert "1 frames between the knots of the trajectory; rms residual" in " ".join(page.split())
+    assert "one sigma" not in page
+
+
+@pytest.mark.parametrize(
+    ("parts", "heading", "caption"),
+    [
+        (
+            ("noise", "shared", "lens", "windows", "rest"),
+            "lens model",
+            "within a place, a moment or a part of the sensor",
+        ),
+        (("own", "stretches", "common"), "between stretches", "which does not average out"),
+    ],
+)
+def test_parts_of_one_stretch_and_of_several_are_explained(calibration, parts, heading, caption):
+    budget = replace(UNCERTAINTY, parts={part: {"fx": 0.1} for part in parts})
+    page = " ".join(shown_text(render_report(replace(calibration, uncertainty=budget))).split())
+    assert f'<th scope="col">{heading}</th>' in page and caption in page
+    # All have words of their own.
+    assert set(parts) <= set(PART_WORDS)
 
 
 def test_source_names_are_text_not_markup(calibration):

@@ -7,7 +7,7 @@ import pytest
 
 import rssc
 from rssc.inference import windows
-from rssc.inference.evidence import rank
+from rssc.inference.evidence import independent_share, rank, track_correlation
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
 from rssc.inference.uncertainty import Contribution, assess_uncertainty, readout_shares
 from rssc.inference.windows import adjust_windows, compare_windows
@@ -119,8 +119,12 @@ def test_parameters_are_counted_as_the_solver_counts_them(simulated):
     ]
     poses = {name: len(one.scene.trajectory.control_poses) for name, one in tried}
     count = {name: 3 * n + 2 * scene.tracks.point_count + 5 - 3 for name, n in poses.items()}
-    ranked = {candidate.name: candidate for candidate in rank(tried)}
-    assert ranked["0.5"].penalty / ranked["1.0"].penalty == pytest.approx(count["0.5"] / count["1.0"])
+    # Of equal fits the one with fewer parameters is better, by what the others cost.
+    alike = [(name, replace(one, summary=replace(one.summary, cost=1.0))) for name, one in tried]
+    best, other = rank(alike)
+    each = np.log(2 * len(scene.tracks) * independent_share(track_correlation(alike[0][1])))
+    assert (best.name, other.name) == ("1.0", "0.5") and best.evidence == 0
+    assert other.evidence == pytest.approx((count["0.5"] - count["1.0"]) * each)
     assert measure_influence(tried[0][1]).estimated_count == count["1.0"]
 
 

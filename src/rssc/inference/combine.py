@@ -1,7 +1,7 @@
 """Combines estimates of one camera from several stretches: random effects, and errors that all stretches share.
 
 Estimate s is y_s = x + c + b_s + e_s: e_s is its own noise, b_s an effect of its stretch (see `random_effects`), and c
-what all stretches of a camera have in common (a lens that no model holds, the motion model, what the bars miss). The
+what all stretches of a camera have in common (a lens that no model holds, what the bars miss). The
 common part does not average out: it is added to the combined covariance as it is in the stretches.
 
 Effects between stretches have the correlations of the noise, with a size of their own for each parameter: coefficients

@@ -1,6 +1,6 @@
 """Evidence for one model against another on the same observations.
 
-Shutters and knots, by the Bayesian information criterion:
+Shutters, by the Bayesian information criterion:
 
     evidence = share cost / sigma^2 + parameters log(share observations)
 
@@ -53,24 +53,14 @@ EVIDENCE = EvidenceConstants()
 
 @dataclass(frozen=True)
 class Candidate:
-    """One shutter, lens model or knot spacing that was tried."""
+    """One shutter or lens model that was tried."""
 
     name: str
     evidence: float
     """Criterion less that of the best; lower is better, 0 is the best."""
     adjustment: Adjustment
-    penalty: float = 0.0
-    """What the criterion charges for its parameters."""
     covariance: Covariance | None = None
     """Covariance with shared errors, where computed."""
-
-    @property
-    def readout(self) -> tuple[float, float]:
-        """Readout ratio and its standard deviation."""
-        noise = self.adjustment.covariance
-        # With few groups the estimate with shared errors may come out below the noise by chance.
-        sigma = max(one.sigma("readout_ratio") for one in (self.covariance or noise, noise))
-        return self.adjustment.scene.camera.shutter.readout_ratio, sigma
 
 
 def put_first(candidates: Sequence[Candidate], name: str) -> tuple[Candidate, ...]:
@@ -91,10 +81,7 @@ def rank(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
     share = independent_share(track_correlation(best))
     count = 2 * len(best.residuals) * share
     penalties: FloatArray = np.array([_parameter_count(adjustment) * np.log(count) for _, adjustment in tried])
-    scores: FloatArray = share * costs / noise_level(_whitened_lengths(best)) ** 2 + penalties
-    order: list[int] = np.argsort(scores).tolist()
-    lowest = scores[order[0]]
-    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(penalties[i])) for i in order)
+    return _by_score(tried, share * costs / noise_level(_whitened_lengths(best)) ** 2 + penalties)
 
 
 def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...]:
@@ -102,14 +89,17 @@ def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...
     best = min((one for _, one in tried), key=lambda one: one.summary.cost)
     freedom, scale = fit_student(_whitened_lengths(best))
     weight = (freedom + 2) / (freedom * scale**2) / variance_inflation(best)
-    scores, charges = np.zeros(len(tried)), np.zeros(len(tried))
+    scores = np.zeros(len(tried))
     for i, (_, one) in enumerate(tried):
         data = _robust_cost(one)
-        charges[i] = EVIDENCE.charge * effective_parameters(one)
-        scores[i] = weight * data + (one.summary.cost - data) / one.options.prior_scale**2 + charges[i]
+        scores[i] = weight * data + (one.summary.cost - data) / one.options.prior_scale**2
+        scores[i] += EVIDENCE.charge * effective_parameters(one)
+    return _by_score(tried, scores)
+
+
+def _by_score(tried: Sequence[tuple[str, Adjustment]], scores: FloatArray) -> tuple[Candidate, ...]:
     order: list[int] = np.argsort(scores).tolist()
-    lowest = scores[order[0]]
-    return tuple(Candidate(tried[i][0], float(scores[i] - lowest), tried[i][1], float(charges[i])) for i in order)
+    return tuple(Candidate(tried[i][0], float(scores[i] - scores[order[0]]), tried[i][1]) for i in order)
 
 
 def _robust_cost(adjustment: Adjustment) -> float:

@@ -1,9 +1,9 @@
 """The motion model: a dense spline, as smooth as the data say.
 
-Two knots per frame follow shaken cameras; a prior on the change of the acceleration holds the spline where no row sees
-(between the readouts of two frames, beyond the first and the last). How strong that prior is, is estimated from the
-clip itself, in turns with the adjustment. So nothing is chosen by hand between a spline that is too stiff, which biases
-the readout, and one that is too loose, which has no information.
+Two knots per frame follow shaken cameras; a prior on how the motion changes from knot to knot holds the spline where no
+row sees (between the readouts of two frames, beyond the first and the last). Which changes are small, and how small, is
+estimated from the clip itself, in turns with the adjustment. So nothing is chosen by hand between a spline that is too
+stiff, which biases the readout, and one that is too loose, which has no information.
 """
 
 from dataclasses import dataclass, replace
@@ -12,13 +12,14 @@ import numpy as np
 
 from rssc.inference.robust import robust_options
 from rssc.kernels.motion_prior import motion_residuals
+from rssc.model.calibration import MotionSmoothness
 from rssc.model.scene import Scene
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.motion_strength import estimate_motion_prior
-from rssc.solver.noise import loss_scale, noise_level
+from rssc.solver.noise import loss_scale, noise_level, variance_factor
 from rssc.solver.options import AdjustOptions, MotionPrior
-from rssc.solver.problem import start_trajectory
+from rssc.solver.problem import build_problem, start_trajectory
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,21 @@ def settle_motion(
         options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
     )
     return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
+
+
+def motion_smoothness(adjustment: Adjustment) -> MotionSmoothness | None:
+    """How smooth the motion of an adjustment is, in real units; None where it has no motion prior.
+
+    Priors are given in units of the residuals' noise (see `motion_strength`), which is what they leave.
+    """
+    options, prior = adjustment.options, adjustment.options.motion_prior
+    if prior is None:
+        return None
+    problem = build_problem(adjustment.scene, options)
+    freedom = problem.residual_count - problem.estimated_count
+    noise = float(np.sqrt(variance_factor(options.loss, adjustment.loss_scale, _lengths(adjustment), freedom)))
+    translation = noise * prior.translation if problem.free_translations else 0.0
+    return MotionSmoothness(options.knot_spacing, prior.order, noise * prior.rotation, translation)
 
 
 def alternation(adjustment: Adjustment) -> float:

@@ -87,7 +87,7 @@ def assess_uncertainty(
     Args:
         adjustment: The chosen one.
         shared: Its covariance with shared errors; None where the problem is singular.
-        contributions: Further parts: of the lens, of the motion.
+        contributions: Further parts: of the lens.
     """
     noise = adjustment.covariance
     names = noise.parameters

@@ -99,7 +99,8 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
         "knot_spacing_frames": calibration.knot_spacing,
         "statistics": asdict(calibration.statistics),
         "notes": list(calibration.notes),
-        "uncertainty": asdict(calibration.uncertainty),
+        # Null would be read as infinity.
+        "uncertainty": {name: part for name, part in asdict(calibration.uncertainty).items() if part is not None},
     }
 
 

@@ -49,17 +49,17 @@ class PartialEstimate:
 
 
 @dataclass(frozen=True)
-class TriedKnots:
-    """A knot spacing that was tried."""
+class MotionSmoothness:
+    """How smooth the motion was found to be: standard deviations from knot to knot, in the camera's own frame."""
 
-    spacing: float
-    """In frames."""
-    readout_ratio: float
-    sigma: float
-    """Of the readout ratio."""
-    evidence: float
-    """Bayesian information criterion less that of the best."""
-    chosen: bool
+    knot_spacing: float
+    """Time between knots of the trajectory, in frames."""
+    order: int
+    """What they are of: 2, the acceleration; 3, its change (jerk); 4 and 5, the changes of that."""
+    rotation: float
+    """In rad."""
+    translation: float
+    """In units of the scene; zero where the camera was taken to turn only."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TriedLens:
 
     model: str
     evidence: float
-    """Bayesian information criterion less that of the best."""
+    """-2 log of its probability, less that of the best."""
     readout_ratio: float
 
 
@@ -101,13 +101,14 @@ class ErrorBudget:
     windows: tuple[PartialEstimate, ...] = ()
     consistency: float = 1.0
     """Probability that stretches, or windows and the whole, differ at least this much by chance."""
-    knot_spacings: tuple[TriedKnots, ...] = ()
     lenses: tuple[TriedLens, ...] = ()
     shutters: tuple[TriedShutter, ...] = ()
     weak_direction: str = ""
     """The parameters that are confused with each other most."""
     readout_frames: tuple[FrameShare, ...] = ()
     """Of each stretch, the frame that tells most of the readout, and others that tell more than a fifth."""
+    motion: MotionSmoothness | None = None
+    """Of the first stretch; None for methods whose spline is as smooth as its knots alone make it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.footage.footage import Footage
+from rssc.inference.motion import motion_smoothness
 from rssc.model.calibration import (
     Calibration,
     ErrorBudget,
@@ -105,6 +106,7 @@ def _error_budget(combined: Combined, verdict: Verdict) -> ErrorBudget:
         shutters=tuple(TriedShutter(shutter.name, shutter.evidence) for shutter in first.shutters),
         weak_direction=verdict.weak_direction,
         readout_frames=verdict.readout_frames,
+        motion=motion_smoothness(first.adjustment),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from rssc.model.arrays import FloatArray
-from rssc.model.calibration import Calibration, PartialEstimate, TriedKnots
+from rssc.model.calibration import Calibration, PartialEstimate
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95
 from rssc.outputs.report.constants import REPORT
@@ -128,23 +128,10 @@ def window_readouts(windows: Sequence[PartialEstimate], calibration: Calibration
         name = f"{window.source}<br>" if len(sources) > 1 else ""
         labels.append(f"{name}{first}\N{EN DASH}{last}")
     return Figure(
-        "windows", "Readout ratio from parts of the footage", _ratio_plot(labels, windows, calibration, "frames"),
+        "windows", "Readout ratio from parts of the footage", _ratio_plot(labels, windows, calibration),
         "The readout ratio estimated from each part alone, with 95 % intervals; the band is the result with its own. "
         "Good: the intervals overlap the band. Bad: parts that contradict one another.",
-        _ratio_words("part", [label.replace("<br>", " ") for label in labels], windows),
-    )  # fmt: skip
-
-
-def knot_readouts(knots: Sequence[TriedKnots], calibration: Calibration) -> Figure:
-    """The readout ratio for splines of different smoothness."""
-    knots = sorted(knots, key=lambda knot: -knot.spacing)
-    labels = [f"{knot.spacing:g}{' (chosen)' if knot.chosen else ''}" for knot in knots]
-    plot = _ratio_plot(labels, knots, calibration, "knot spacing of the trajectory [frames]")
-    return Figure(
-        "knots", "Readout ratio by knot spacing", plot,
-        "The readout ratio for splines that allow faster (small knot spacing) or slower changes of motion. Good: the "
-        "finer ones agree. Bad: the readout drifts with the spacing; it then depends on the assumed smoothness.",
-        _ratio_words("knot spacing", labels, knots),
+        _ratio_words([label.replace("<br>", " ") for label in labels], windows),
     )  # fmt: skip
 
 
@@ -213,10 +200,7 @@ def velocities(times_s: FloatArray, turning: FloatArray, speed: FloatArray) -> F
     )  # fmt: skip
 
 
-_Estimates = Sequence[PartialEstimate] | Sequence[TriedKnots]
-
-
-def _ratio_plot(labels: Sequence[str], rows: _Estimates, calibration: Calibration, title: str) -> go.Figure:
+def _ratio_plot(labels: Sequence[str], rows: Sequence[PartialEstimate], calibration: Calibration) -> go.Figure:
     result, half = calibration.camera.shutter.readout_ratio, SIGMAS_95 * calibration.sigma("readout_ratio")
     plot = empty_plot(300)
     add_trace(plot, "scatter", x=list(labels), y=[row.readout_ratio for row in rows], mode="markers", showlegend=False,
@@ -224,7 +208,7 @@ def _ratio_plot(labels: Sequence[str], rows: _Estimates, calibration: Calibratio
               error_y={"array": [SIGMAS_95 * row.sigma for row in rows], "width": 0})  # fmt: skip
     plot.add_hrect(y0=result - half, y1=result + half, fillcolor=ACCENT, opacity=0.18, line_width=0, layer="below")
     plot.add_hline(y=result, line={"color": ACCENT, "width": 1})
-    plot.update_xaxes(title_text=title, type="category")
+    plot.update_xaxes(title_text="frames", type="category")
     # Room above and below, so that the ends of the band are visible.
     halves = np.array([SIGMAS_95 * row.sigma for row in rows] + [half])
     values = np.array([row.readout_ratio for row in rows] + [result])
@@ -234,12 +218,12 @@ def _ratio_plot(labels: Sequence[str], rows: _Estimates, calibration: Calibratio
     return plot
 
 
-def _ratio_words(what: str, labels: Sequence[str], rows: _Estimates) -> str:
+def _ratio_words(labels: Sequence[str], rows: Sequence[PartialEstimate]) -> str:
     words = [
         f"{label}: {number(row.readout_ratio, row.sigma)} plus or minus {half_width(row.sigma)}"
         for label, row in zip(labels, rows, strict=True)
     ]
-    return f"Readout ratio by {what}. " + "; ".join(words) + "."
+    return f"Readout ratio by part. {'; '.join(words)}."
 
 
 def _cell_means(pixels: FloatArray, errors: FloatArray, camera: Camera) -> tuple[FloatArray, FloatArray]:

@@ -45,6 +45,7 @@ from rssc.outputs.report.summary import (
     VERDICTS,
     field_of_view,
     half_width,
+    motion_sentence,
     number,
     quantities,
     unknown_lens_parameters,
@@ -116,6 +117,7 @@ def render_report(
         lens_words=LENS_MODELS[calibration.camera.lens.model].words,
         view=field_of_view(calibration.camera),
         uncertainty=calibration.uncertainty,
+        motion="" if calibration.uncertainty.motion is None else motion_sentence(calibration.uncertainty.motion),
         notes=notes,
         tracks=tracks,
         dot=marker_width(calibration.camera),
@@ -182,11 +184,8 @@ def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[
 def _certainty_figures(calibration: Calibration, *, compared: bool) -> list[Figure]:
     made: list[Figure] = []
     windows = [one for one in calibration.uncertainty.windows if 0 < one.sigma < UNKNOWN_SIGMA]
-    knots = [one for one in calibration.uncertainty.knot_spacings if 0 < one.sigma < UNKNOWN_SIGMA]
     if windows:
         made.append(figures.window_readouts(windows, calibration))
-    if knots:
-        made.append(figures.knot_readouts(knots, calibration))
     if calibration.parameters and not unknown_lens_parameters(calibration) and not compared:
         made.append(projection_map(calibration))
     if calibration.parameters:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rssc.model.calibration import Calibration
+from rssc.model.calibration import Calibration, MotionSmoothness
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 
@@ -16,7 +16,6 @@ VERDICTS = {
 PART_WORDS = {
     "noise": "noise",
     "shared": "shared errors",
-    "knots": "smoothness",
     "lens": "lens model",
     "windows": "windows",
     "rest": "empirical rest",
@@ -25,6 +24,7 @@ PART_WORDS = {
     "common": "common errors",
 }
 """Headings of the parts of the uncertainty; others keep their names."""
+_CHANGES = {2: "acceleration", 3: "jerk", 4: "change of jerk", 5: "second change of jerk"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,15 @@ def _quantity(label: str, value: float, sigma: float, unit: str, least: float = 
     # Where it is poorly determined, the value still shows its first two digits.
     shown = number(value, min(half, max(abs(value), 1e-6)))
     return Quantity(label, shown, f"{number(max(value - half, least), half)} to {number(value + half, half)}", unit)
+
+
+def motion_sentence(motion: MotionSmoothness) -> str:
+    """What motion was found."""
+    moved = f" and {motion.translation:.2g} units of the scene" if motion.translation else ""
+    return (
+        f"The trajectory is as smooth as the footage says: from knot to knot, every {motion.knot_spacing:g} frames, "
+        f"its {_CHANGES[motion.order]} is {np.degrees(motion.rotation):.2g}°{moved} (one sigma)."
+    )
 
 
 def line_name(camera: Camera) -> str:
