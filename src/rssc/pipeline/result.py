@@ -1,6 +1,7 @@
 """The result: a `Calibration` from the combined stretches and the verdict on them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rssc.model.calibration import (
 from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import UNKNOWN_VARIANCE, Covariance
 from rssc.model.lens import Lens
+from rssc.model.scene import Scene
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
@@ -44,8 +46,9 @@ def make_result(
     if options.undistorted_from is not None:
         remarks.append(UNDISTORTED_NOTE)
     exposure = common_exposure(combined.results)
+    camera = combined.camera.with_exposure_ratio(None if exposure is None else exposure.ratio)
     return Calibration(
-        camera=combined.camera.with_exposure_ratio(None if exposure is None else exposure.ratio),
+        camera=camera,
         exposure_sigma=0.0 if exposure is None else exposure.sigma,
         frame_interval_s=combined.frame_interval_s,
         parameters=combined.covariance.parameters,
@@ -65,8 +68,13 @@ def make_result(
         ),
         notes=(*remarks, *verdict.notes),
         uncertainty=_error_budget(combined, verdict),
-        stretches=combined.stretches,
+        stretches=tuple(replace(one, scene=_seen_by(camera, one.scene)) for one in combined.stretches),
     )
+
+
+def _seen_by(camera: Camera, scene: Scene) -> Scene:
+    """The scene with all that is known of its camera."""
+    return replace(scene, camera=scene.camera.with_exposure_ratio(camera.shutter.exposure_ratio))
 
 
 def common_exposure(results: Sequence[StretchResult]) -> ExposureEstimate | None:
