@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from rssc.inference.choices import CHOICES, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
-from rssc.inference.motion import alternation, loose_prior, settle_motion
+from rssc.inference.motion import alternation, find_motion, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
@@ -93,7 +93,7 @@ def infer(
         best = full
         correlation = track_correlation(best)
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
-    smooth = settle_motion(full, common, rounds=1)
+    smooth = find_motion(full, common)
     report(0.7)
     all_tracks = None if "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)
@@ -103,7 +103,7 @@ def infer(
         lenses = put_first(lenses, prefer)
     report(0.8)
     chosen = lenses[0].adjustment
-    best = settle_motion(chosen, common, scene=without_outliers(chosen))
+    best = settle_motion(chosen, common, without_outliers(chosen))
     report(0.9)
     correlation = track_correlation(best)
     return Inference(best, _assess(best, lenses), lenses, correlation, shutters, alternation(best))

@@ -57,17 +57,23 @@ def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
     return _prior_of(scene, knot_spacing, MOTION.loose)
 
 
-def settle_motion(
-    current: Adjustment, common: AdjustOptions, *, scene: Scene | None = None, rounds: int = MOTION.rounds
-) -> Adjustment:
+def settle_motion(current: Adjustment, common: AdjustOptions, scene: Scene | None = None) -> Adjustment:
     """A te adjustment with the dense spline at the prior that the data suggest.
 
     Args:
         current: Where to start, with what is known of the noise.
         common: What is fixed.
         scene: The scene to start from instead of that of `current`: the same without outliers.
-        rounds: Adjustments before the last one, at most.
     """
+    found = find_motion(current, common, scene, MOTION.rounds)
+    options = replace(
+        found.options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
+    )
+    return adjust_with(found.scene, options)
+
+
+def find_motion(current: Adjustment, common: AdjustOptions, scene: Scene | None = None, rounds: int = 1) -> Adjustment:
+    """The same without the last adjustment: its options have the prior, which it was not made with yet."""
     scene, scale = scene or current.scene, current.loss_scale
     options = replace(
         robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
@@ -76,7 +82,7 @@ def settle_motion(
     prior = current.options.motion_prior
     if prior is None or current.options.knot_spacing != MOTION.knot_spacing:
         prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise_level(_lengths(current)))
-    noise = noise_level(_lengths(current))
+    found, noise = current, noise_level(_lengths(current))
     for _ in range(rounds):
         found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
         lengths = _lengths(found)
@@ -84,10 +90,8 @@ def settle_motion(
         before, prior = prior, estimate_motion_prior(found, MOTION.orders)
         if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break
-    options = replace(
-        options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
-    )
-    return adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
+    options = replace(found.options, motion_prior=prior, loss_scale=scale, prior_scale=noise)
+    return replace(found, options=options, loss_scale=scale)
 
 
 def motion_smoothness(adjustment: Adjustment) -> MotionSmoothness | None:
