@@ -113,9 +113,10 @@ def lens_spread(candidates: Sequence[Candidate], chosen: str) -> Covariance:
     of its distance and what its own covariance exceeds that of the chosen one by. The second is as important: a
     coefficient that is taken to be zero makes the others look better known than they are.
 
-    Within a family parameters of one name have one meaning; coefficients that a model lacks are zero there. The other
-    family counts by its best model, converted to the chosen one, and by its distance alone: its covariance is that of
-    other coefficients.
+    Within a family parameters of one name have one meaning; coefficients that a model lacks are zero there. But radial
+    coefficients stand for one another: those of a richer model may be unknown where the distortion that they make
+    together is known well. They keep the error bars of the chosen model. The other family counts by its best model,
+    converted to the chosen one, and by its distance alone: its covariance is that of other coefficients.
 
     Args:
         candidates: What `choose_lens` returned.
@@ -134,6 +135,7 @@ def lens_spread(candidates: Sequence[Candidate], chosen: str) -> Covariance:
             continue
         families.add(family)
         shift = _values(candidate, reference, names) - _values(reference, reference, names)
+        shift[[name.startswith("k") for name in names]] = 0.0
         matrix += probability * np.outer(shift, shift)
         if not other:
             matrix += probability * _excess(candidate, reference, names)
@@ -153,7 +155,7 @@ def _values(candidate: Candidate, reference: Candidate, names: tuple[str, ...]) 
 def _excess(candidate: Candidate, reference: Candidate, names: tuple[str, ...]) -> FloatArray:
     """(k, k) by which a candidate's covariance exceeds that of the reference, for what both know."""
     mine, other = (one.covariance or one.adjustment.covariance for one in (reference, candidate))
-    common = [name for name in names if name in other.parameters]
+    common = [name for name in names if name in other.parameters and not name.startswith("k")]
     out = np.zeros((len(names), len(names)))
     at = [names.index(name) for name in common]
     out[np.ix_(at, at)] = positive_part(_part(other, common) - _part(mine, common))
