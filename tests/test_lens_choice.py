@@ -200,6 +200,8 @@ def test_a_simpler_model_inherits_the_uncertainty_of_what_it_takes_to_be_zero(fo
     excess = adjustment.covariance.sigma("cx") ** 2 - radial.adjustment.covariance.sigma("cx") ** 2
     assert excess > 0
     assert spread.sigma("cx") ** 2 >= 0.45 * excess
+    # Radial coefficients of different models stand for one another.
+    assert spread.sigma("k1") == spread.sigma("k2") == 0
 
 
 def test_lenses_of_two_families_are_compared_as_one_model():
