@@ -125,6 +125,8 @@ def test_exposure_is_in_the_table(calibration):
     exposed = replace(calibration, camera=calibration.camera.with_exposure_ratio(0.363), exposure_sigma=0.0184)
     row = {q.label: q for q in quantities(exposed)}["Exposure time"]
     assert (row.value, row.interval, row.unit) == ("12.1", "10.9 to 13.3", "ms")
+    sharp = replace(exposed, camera=calibration.camera.with_exposure_ratio(0.0))
+    assert len({q.label: q for q in quantities(sharp)}["Exposure time"].value) <= 4
     barely = replace(exposed, exposure_sigma=0.5)
     assert {q.label: q for q in quantities(barely)}["Exposure time"].interval.startswith("0")
 

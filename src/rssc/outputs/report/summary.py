@@ -73,7 +73,7 @@ def _quantity(label: str, value: float, sigma: float, unit: str, least: float = 
         return Quantity(label, number(value, 0.1 * max(abs(value), 1e-3)), "cannot be estimated", unit)
     half = SIGMAS_95 * sigma
     # Where it is poorly determined, the value still shows its first two digits.
-    shown = number(value, min(half, max(abs(value), 1e-6)))
+    shown = number(value, min(half, max(abs(value), 1e-6)) if value else half)
     return Quantity(label, shown, f"{number(max(value - half, least), half)} to {number(value + half, half)}", unit)
 
 
