@@ -8,7 +8,7 @@ import pytest
 from rssc.model import Scene, Tracks
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.tracking.exposure import estimate_exposure
+from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
 
 FRAMES = 12
 
@@ -44,3 +44,11 @@ def test_exposure_is_found_with_its_error(exposure):
 def test_a_camera_that_hardly_moves_tells_no_exposure():
     clip = render_clip(replace(SHAKY, motion="static"))
     assert estimate_exposure(clip.frames, true_scene(clip)) is None
+
+
+def test_a_video_tells_only_long_exposures():
+    assert told_by_video(None) is None
+    assert told_by_video(ExposureEstimate(0.0, 0.07)) is None
+    assert told_by_video(ExposureEstimate(0.3, 0.05)) is None
+    told = told_by_video(ExposureEstimate(0.6, 0.05))
+    assert told is not None and told.ratio == 0.6 and told.sigma > 0.15

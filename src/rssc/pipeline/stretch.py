@@ -22,7 +22,7 @@ from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
-from rssc.tracking.exposure import ExposureEstimate, estimate_exposure
+from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
 from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
 from rssc.tracking.refinement import refine, sharpest_observations
 from rssc.tracking.track import track
@@ -108,6 +108,8 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
             continue
         notes = (*footage.notes, *found.start.notes)
         registered = found.start.registered
+        if source.is_file():
+            exposure = told_by_video(exposure)
         return RefinedStretch(
             refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
         )  # fmt: skip
