@@ -133,8 +133,8 @@ def _print_clip(recording: Recording, found: Calibration, z: Mapping[str, float]
 
 def _phone_task() -> Task:
     """The phone's frames at the rate of its own stamps, which are regular to microseconds."""
-    stamps_ms = np.loadtxt(shared.require_data("phone_gyro", "framestamp.txt"))
-    return Task(shared.require_data("phone_gyro", "images"), 1e3 / float(np.median(np.diff(stamps_ms))))
+    stamps_s = np.loadtxt(shared.require_data("phone_gyro", "framestamp.txt"))
+    return Task(shared.require_data("phone_gyro", "images"), 1 / float(np.median(np.diff(stamps_s))))
 
 
 def figures_of(
