@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
-from benchmarks.pool import map_in_processes
+from benchmarks.pool import run_kept
 from rssc.datasets.golden import PARAMETERS, parameters_of
 from rssc.errors import RsscError
 from rssc.model.arrays import FloatArray
@@ -158,22 +158,11 @@ def _continuous(quaternions: FloatArray) -> FloatArray:
 
 def run_cases(cases: Sequence[Case], jobs: int, kept: Path | None) -> Iterator[Outcome]:
     """Outcomes in the order of the cases; those found in the file `kept` are not run again."""
-    known: dict[Case, Outcome] = {}
-    if kept is not None and kept.exists():
-        known = {outcome.case: outcome for outcome in map(_read_outcome, kept.read_text().splitlines())}
-    missing = [case for case in cases if case not in known]
-    running = map_in_processes(run_case, missing, jobs)
-    for case in cases:
-        if case not in known:
-            known[case] = next(running)
-            if kept is not None:
-                with kept.open("a") as file:
-                    file.write(json.dumps(asdict(known[case])) + "\n")
-        yield known[case]
+    return run_kept(run_case, cases, jobs, kept, _read_outcome, lambda outcome: json.dumps(asdict(outcome)))
 
 
-def _read_outcome(line: str) -> Outcome:
+def _read_outcome(line: str) -> tuple[Case, Outcome]:
     fields: dict[str, Any] = json.loads(line)
     fields["case"] = Case(**fields["case"])
     fields["reasons"], fields["notes"] = tuple(fields["reasons"]), tuple(fields["notes"])
-    return Outcome(**fields)
+    return fields["case"], Outcome(**fields)

@@ -9,12 +9,11 @@ the corners. Clips that do not determine a camera, whatever is done with them, m
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.drawn_clips import READOUT, DrawnOutcome, run_draws
+from benchmarks.drawn_clips import READOUT, DrawnOutcome, add_options, run_draws
 from benchmarks.draws import SEEDS, Draw, draw
 from benchmarks.intervals import (
     HEADING,
@@ -143,9 +142,7 @@ def measure(argv: list[str]) -> Figures:
     parser.add_argument("--troubles", type=int, default=_TROUBLE_CLIPS, help="clips of each kind of trouble")
     parser.add_argument("--fit", action="store_true", help="the seeds on which constants are fitted; no report")
     parser.add_argument("--first", type=int, default=0, help="how many seeds of the range to leave out")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", type=Path, help="file to keep outcomes in; those found there are not run again")
-    parser.add_argument("--frames-cache", type=Path, help="folder to keep rendered frames in, for runs of other code")
+    add_options(parser)
     options = parser.parse_args(argv)
     if options.fit:
         print("seeds for fitting: figures of this run are none of the benchmark's")

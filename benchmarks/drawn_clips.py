@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 import rssc.simulation
 from benchmarks.clips import stabilised_frames
 from benchmarks.draws import Content, Draw, clip_of, content_of
-from benchmarks.pool import map_in_processes
+from benchmarks.pool import run_kept
 from benchmarks.projection import BEYOND, CENTRE, CORNERS, grid, projection_errors
 from rssc.datasets.golden import PARAMETERS, parameters_of
 from rssc.errors import InputError, RsscError
@@ -228,20 +229,22 @@ def _renderer_version() -> str:
     return hashlib.sha256((code + cv2.__version__).encode()).hexdigest()
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """What `run_draws` takes from the command line."""
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="file to keep outcomes in; those found there are not run again")
+    parser.add_argument("--frames-cache", type=Path, help="folder to keep rendered frames in, for runs of other code")
+
+
 def run_draws(draws: Sequence[Draw], jobs: int, kept: Path | None, frames_cache: Path | None) -> Iterator[DrawnOutcome]:
     """Outcomes in the order of the draws; those found in the file `kept` are not run again."""
-    known: dict[Draw, DrawnOutcome] = {}
-    if kept is not None and kept.exists():
-        known = {outcome.case: outcome for outcome in map(read_outcome, kept.read_text().splitlines())}
-    missing = [drawn for drawn in draws if drawn not in known]
-    running = map_in_processes(partial(run_draw, frames_cache=frames_cache), missing, jobs)
-    for drawn in draws:
-        if drawn not in known:
-            known[drawn] = next(running)
-            if kept is not None:
-                with kept.open("a") as file:
-                    file.write(json.dumps(asdict(known[drawn])) + "\n")
-        yield known[drawn]
+    task = partial(run_draw, frames_cache=frames_cache)
+    return run_kept(task, draws, jobs, kept, _read_line, lambda outcome: json.dumps(asdict(outcome)))
+
+
+def _read_line(line: str) -> tuple[Draw, DrawnOutcome]:
+    outcome = read_outcome(line)
+    return outcome.case, outcome
 
 
 def read_outcome(line: str) -> DrawnOutcome:

@@ -8,12 +8,11 @@ the calibration is called ok.
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.coverage import LEAST, MOST, beyond
-from benchmarks.drawn_clips import DrawnOutcome, good_draws, run_draws
+from benchmarks.drawn_clips import DrawnOutcome, add_options, good_draws, run_draws
 from benchmarks.draws import SEEDS, Draw, draw
 from benchmarks.intervals import HEADING, coverage, failing, group_table, line_of, scores_of
 from benchmarks.limits import Figures, Limit, check
@@ -81,9 +80,7 @@ def figures_of(outcomes: Sequence[DrawnOutcome]) -> Figures:
 def measure(argv: list[str]) -> Figures:
     parser = argparse.ArgumentParser(prog="python -m benchmarks exposure", description=__doc__)
     parser.add_argument("--clips", type=int, default=4, help="clips of each exposure")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", type=Path, help="file to keep outcomes in; those found there are not run again")
-    parser.add_argument("--frames-cache", type=Path, help="folder to keep rendered frames in, for runs of other code")
+    add_options(parser)
     options = parser.parse_args(argv)
     print(HEADING)
     outcomes: list[DrawnOutcome] = []

@@ -79,10 +79,10 @@ def find_motion(current: Adjustment, common: AdjustOptions, scene: Scene | None 
         robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
         max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance,
     )  # fmt: skip
+    found, noise = current, noise_level(_lengths(current))
     prior = current.options.motion_prior
     if prior is None or current.options.knot_spacing != MOTION.knot_spacing:
-        prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise_level(_lengths(current)))
-    found, noise = current, noise_level(_lengths(current))
+        prior = _prior_of(scene, MOTION.knot_spacing, 1 / noise)
     for _ in range(rounds):
         found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
         lengths = _lengths(found)

@@ -27,7 +27,7 @@ from rssc.model.tracks import Tracks
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.starts import on_sensor
-from rssc.pipeline.verdict import judge_inference, vibration_notes
+from rssc.pipeline.verdict import judge_inference
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.options import AdjustOptions
@@ -184,7 +184,7 @@ def _calibration(
             cost_by_iteration=tuple(iteration.cost for iteration in adjustment.summary.iterations),
             seconds={name: round(value, 3) for name, value in seconds.items()},
         ),
-        notes=(*footage.notes, *notes, *vibration_notes([final])),
+        notes=(*footage.notes, *notes),
         stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
     )
 

@@ -57,7 +57,7 @@ class VerdictConstants(Constants):
     coherent: float = 5.0
     """Shared errors over noise above which a note says that errors are correlated. Chosen by hand."""
     vibrating: float = -0.35
-    """Alternation of the motion (`inference.motion.alternation`) below which a note warns of vibration. On simulated
+    """Alternation of the motion (`inference.motion.alternation`) below which the result is weak. On simulated
     vibration up to 15 Hz at 30 frames per second it was -0.4 to -0.46 and the readout 0.006 to 0.015 too long, at up to
     6 Hz +0.44 to +0.71 and right; real hand-held clips have -0.3 to +0.6."""
     same_evidence: float = 10.0
@@ -98,9 +98,7 @@ def judge(combined: Combined) -> Verdict:
     weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
-    inferences = [one.inference for one in results]
-    of_motion = (*_misfit_notes(results), *vibration_notes(inferences))
-    notes = (*_shutter_notes(results, camera, covariance), *of_motion, *named, *of_windows)
+    notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
     return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance), frames)
 
 
@@ -162,6 +160,11 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
         found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
         found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
+    if inference.alternation < VERDICT.vibrating:
+        found.append(
+            "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
+            "its error bar: hold it in your hands, or on a softer mount"
+        )
     if registered.mean() < VERDICT.min_registered:
         found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:
@@ -250,16 +253,6 @@ def _misfit_notes(results: Sequence[StretchResult]) -> tuple[str, ...]:
     return (
         f"error bars are {max(ratios):.0f} times wider than independent noise would make them, because errors within a "
         "moment are correlated: vibration, stabilised footage, or a scene that moves.",
-    )
-
-
-def vibration_notes(inferences: Sequence[Inference]) -> tuple[str, ...]:
-    """A note where any of them has motion that frames do not resolve: no error bar contains what it does."""
-    if all(one.alternation >= VERDICT.vibrating for one in inferences):
-        return ()
-    return (
-        "the camera vibrates faster than its frames resolve; the readout may come out too long by more than its error "
-        "bar.",
     )
 
 
