@@ -9,6 +9,7 @@ from rssc.kernels.bundle import normal_equations as kernels
 from rssc.kernels.bundle import residuals
 from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.robust import loss as loss_kernel
+from rssc.model.poses import camera_centres
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.constants import SOLVER
 from rssc.solver.levenberg_marquardt import expected_decrease
@@ -144,3 +145,20 @@ def test_tracks_that_close_loops_are_stored_sparsely_and_solved_the_same():
         for sparse in (False, True)
     ]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-8 * np.abs(steps[0]).max())
+
+
+def test_points_at_infinity_tell_their_direction_alone():
+    """What rounding leaves of the distance of far points is no information on the lens, and differs with it."""
+    truth = simulate_scene(3, frame_count=8, point_count=40, pixel_noise=0.0).truth
+    middle = camera_centres(truth.cam_from_world).mean(axis=0)
+
+    def information(distance):
+        away = truth.points[:30] - middle
+        far = middle + distance * away / np.linalg.norm(away, axis=1, keepdims=True)
+        problem = build_problem(replace(truth, points=np.vstack([far, truth.points[30:]])), AdjustOptions())
+        return global_information(problem, Reducer(problem, Loss(0, 1.0)).linearise(problem.start, 0.0))
+
+    expected = information(1e9)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    for distance in (1e6, 1e7, 1e8):
+        np.testing.assert_allclose(information(distance) / scale, expected / scale, atol=0.02)

@@ -33,6 +33,9 @@ from rssc.kernels.bundle.system import Elimination, Reduced, Support, add_blocks
 from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.robust import loss
 
+_LEAST_PIVOT = 1e-10
+"""Of a point, as a share of the diagonal: reached at 100,000 times the path of the camera that sees it."""
+
 
 @inlined
 def _end_of_run(poses, begin):
@@ -108,22 +111,21 @@ def _subtract_border(border, rhs, poses, y, f, z):
 
 @part
 def _factor(v, damping):
-    """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information."""
+    """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information.
+
+    What a point that has run to infinity leaves of its pivot along the ray is rounding. Taken for information it
+    outweighs all others in what is known of the lens; so pivots have a floor, which holds such points where they are.
+    """
     scale = 1.0 + damping
     v00, v11, v22 = v[0] * scale, v[2] * scale, v[5] * scale
-    if not v00 > 0.0:
+    if not (v00 > 0.0 and v11 > 0.0 and v22 > 0.0):
         return False
     l00 = math.sqrt(v00)
     l10, l20 = v[1] / l00, v[3] / l00
-    pivot = v11 - l10 * l10
-    if not pivot > 1e-14 * v11:
-        return False
-    l11 = math.sqrt(pivot)
+    l11 = math.sqrt(max(v11 - l10 * l10, _LEAST_PIVOT * v11))
     l21 = (v[4] - l20 * l10) / l11
-    pivot = v22 - l20 * l20 - l21 * l21
-    if not pivot > 1e-14 * v22:
-        return False
-    v[0], v[1], v[2], v[3], v[4], v[5] = l00, l10, l11, l20, l21, math.sqrt(pivot)
+    l22 = math.sqrt(max(v22 - l20 * l20 - l21 * l21, _LEAST_PIVOT * v22))
+    v[0], v[1], v[2], v[3], v[4], v[5] = l00, l10, l11, l20, l21, l22
     return True
 
 
