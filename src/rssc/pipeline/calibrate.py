@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rssc.errors import InputError, NotCalibratableError
+from rssc.io.lens_files import read_sensor_lens
 from rssc.model.calibration import Calibration
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.result import degenerate_result, make_result
 from rssc.pipeline.several import calibrate_stretches, choose, combine_stretches
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
+from rssc.pipeline.undistorted import in_images
 from rssc.pipeline.verdict import judge
 from rssc.runtime.progress import Progress, Stages, silent
 
@@ -60,4 +62,6 @@ def conclude(
 ) -> Calibration:
     """The calibration that the stretches of one camera give together."""
     combined = combine_stretches(results, options, stage)
-    return make_result(combined, judge(combined), options, stage.seconds, notes)
+    found = make_result(combined, judge(combined), options, stage.seconds, notes)
+    given = read_sensor_lens(options.undistorted_from, found.camera.width, found.camera.height)
+    return found if given is None or found.camera.undistorted_from is not None else in_images(found, given)

@@ -19,6 +19,7 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.starts import find_starts, on_sensor
+from rssc.pipeline.undistorted import to_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
@@ -122,10 +123,12 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     Raises:
         NotCalibratableError: The camera cannot be estimated from this footage.
     """
-    first, footage = refined.first, refined.footage
+    first, footage, scene = refined.first, refined.footage, refined.scene
+    if scene.camera.undistorted_from is not None and method == refined.lens == "auto":
+        scene = to_sensor(scene)
     with own_scene(), stage("solving") as report:
         final = infer(
-            refined.scene, lens=refined.lens, method=method, rough=False,
+            scene, lens=refined.lens, method=method, rough=False,
             common=AdjustOptions(fixed=refined.fixed), report=report,
         )  # fmt: skip
     source = str(refined.source)
