@@ -71,7 +71,7 @@ def test_schur_step_equals_dense_step(method, loss_kind, fixed, sparse):
     state, damping, scale = problem.start, 1e-2, 1.5
     reducer = Reducer(problem, Loss(loss_kind, scale), sparse)
     linear = reducer.linearise(state, damping)
-    step_pose, step_global = solve_reduced(problem, linear)
+    step_pose, step_global, _ = solve_reduced(problem, linear)
     step_points = np.empty_like(state.points)
     kernels.back_substitute(linear.support, linear.elimination, damping, step_pose, step_global, 0, len(state.points),
                             step_points)  # fmt: skip
@@ -109,7 +109,7 @@ def test_expected_decrease_is_that_of_the_model(monkeypatch):
     problem = build_problem(small_scene(), AdjustOptions(fixed=("translations",)))
     state = problem.start
     linear = Reducer(problem, Loss(0, 1.0)).linearise(state, 1e-4)
-    step_pose, step_global = solve_reduced(problem, linear)
+    step_pose, step_global, _ = solve_reduced(problem, linear)
     step_pose *= problem.free_reduced[: len(step_pose)]
     step_points = np.empty_like(state.points)
     from_points = kernels.back_substitute(
@@ -141,7 +141,9 @@ def test_tracks_that_close_loops_are_stored_sparsely_and_solved_the_same():
     scene = type(scene)(scene.camera, tracks.select(keep), scene.points, scene.cam_from_world)
     problem = build_problem(scene, AdjustOptions())
     steps = [
-        np.concatenate(solve_reduced(problem, Reducer(problem, Loss(0, 1.0), sparse).linearise(problem.start, 1e-3)))
+        np.concatenate(
+            solve_reduced(problem, Reducer(problem, Loss(0, 1.0), sparse).linearise(problem.start, 1e-3))[:2]
+        )
         for sparse in (False, True)
     ]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-8 * np.abs(steps[0]).max())
@@ -162,3 +164,11 @@ def test_points_at_infinity_tell_their_direction_alone():
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     for distance in (1e6, 1e7, 1e8):
         np.testing.assert_allclose(information(distance) / scale, expected / scale, atol=0.02)
+
+
+def test_the_shift_of_a_step_is_its_length_in_standard_deviations():
+    problem = build_problem(small_scene(), AdjustOptions(fixed=("cx",)))
+    linear = Reducer(problem, Loss(0, 1.0)).linearise(problem.start, 0.0)
+    step, free = solve_reduced(problem, linear), problem.free_globals
+    expected = step.globals[free] @ global_information(problem, linear) @ step.globals[free]
+    np.testing.assert_allclose(step.shift**2, expected, rtol=1e-6)

@@ -47,6 +47,12 @@ class MotionConstants(Constants):
     """Relative decrease of the cost at which the adjustments of all rounds but the last stop."""
     cost_tolerance: float = 1e-6
     """The same for the last one, which is the result."""
+    first_shift: float = 0.05
+    """Step of lens and readout, in their standard deviations, at which all rounds but the last stop: single points that
+    glide from one track's error to another's lower the cost for tens of iterations and change nothing. Chosen by
+    hand."""
+    last_shift: float = 0.01
+    """The same for the last one."""
 
 
 MOTION = MotionConstants()
@@ -67,7 +73,11 @@ def settle_motion(current: Adjustment, common: AdjustOptions, scene: Scene | Non
     """
     found = find_motion(current, common, scene, MOTION.rounds)
     options = replace(
-        found.options, cost_tolerance=MOTION.cost_tolerance, max_iterations=MOTION.last_iterations, covariance=True
+        found.options,
+        cost_tolerance=MOTION.cost_tolerance,
+        shift_tolerance=MOTION.last_shift,
+        max_iterations=MOTION.last_iterations,
+        covariance=True,
     )
     return adjust_with(found.scene, options)
 
@@ -77,7 +87,7 @@ def find_motion(current: Adjustment, common: AdjustOptions, scene: Scene | None 
     scene, scale = scene or current.scene, current.loss_scale
     options = replace(
         robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, rows="predicted",
-        max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance,
+        max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.first_tolerance, shift_tolerance=MOTION.first_shift,
     )  # fmt: skip
     found, noise = current, noise_level(_lengths(current))
     prior = current.options.motion_prior

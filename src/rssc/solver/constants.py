@@ -13,6 +13,9 @@ class SolverConstants(Constants):
     """Levenberg-Marquardt gives up here: a step is then below the rounding of the parameters."""
     min_damping: float = 1e-15
     """Damping falls no lower, so that it can rise again within a few rejected steps."""
+    undamped: float = 1e-7
+    """Damping up to which a step of the lens is as long as the data want it: directions that are known a thousand times
+    worse than single parameters are not shortened much."""
     turning_damping: float = 1e-8
     """Of points whose distance is not observed, because the camera only turns: just above the rounding of V."""
     scale_rounds: int = 5

@@ -114,7 +114,7 @@ def optimise(
         if gradient < options.gradient_tolerance:
             return finish("converged", f"gradient {gradient:.1e} is below {options.gradient_tolerance:.1e}")
         try:
-            step_pose, step_global = solve_reduced(problem, linear)
+            step_pose, step_global, shift = solve_reduced(problem, linear)
         except SingularError:
             damping, growth = damping * growth, growth * 2
             continue
@@ -142,10 +142,13 @@ def optimise(
         history.append(iteration)
         if callback is not None:
             callback(iteration)
+        undamped = damping <= SOLVER.undamped
         damping = max(SOLVER.min_damping, damping * max(0.1, 1 - (2 * min(ratio, 1.0) - 1) ** 3))
         growth = 2.0
         if relative < options.step_tolerance:
             return finish("converged", f"step {relative:.1e} is below {options.step_tolerance:.1e}")
+        if undamped and shift < options.shift_tolerance * options.prior_scale:
+            return finish("converged", f"lens and readout moved by {shift:.1e} standard deviations")
         if decrease < options.cost_tolerance * cost and damping < 1.0:
             return finish("converged", f"cost fell by {decrease / cost:.1e}, below {options.cost_tolerance:.1e}")
     return finish("iteration_limit", f"{options.max_iterations} iterations were not enough")

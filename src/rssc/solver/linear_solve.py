@@ -6,7 +6,7 @@ SuperLU.
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
@@ -76,25 +76,42 @@ def _factor_blocks(reduced: system.Reduced) -> SuperLU:
         raise SingularError from error
 
 
-def solve_reduced(problem: Problem, linearisation: Linearisation) -> tuple[FloatArray, FloatArray]:
-    """Steps of the poses (6 n,) and of the globals (g,)."""
+class Step(NamedTuple):
+    """A step of poses and globals."""
+
+    poses: FloatArray
+    """(6 n,)"""
+    globals: FloatArray
+    """(g,)"""
+    shift: float
+    """Length of the step of the globals in standard deviations, those of unit noise."""
+
+
+def solve_reduced(problem: Problem, linearisation: Linearisation) -> Step:
+    """The step that the reduced system asks for."""
     reduced = linearisation.reduced
     step_global = np.zeros(len(problem.parameter_names))
     free = np.flatnonzero(problem.free_globals)
     corner, rhs = reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
     if not problem.free_poses:
         step_global[free] = -_solve_corner(corner, rhs)
-        return np.zeros(len(reduced.rhs_pose)), step_global
+        return Step(np.zeros(len(reduced.rhs_pose)), step_global, _root(-float(step_global[free] @ rhs)))
     border = reduced.border[free]
     # Transposed, so that LAPACK finds its columns contiguous.
     solved = PoseSolver(reduced).solve(np.vstack([border, reduced.rhs_pose]).T)
+    shift = 0.0
     if len(free):
         product = border @ solved
         step_global[free] = -_solve_corner(corner - product[:, :-1], rhs - product[:, -1])
+        shift = _root(-float(step_global[free] @ (rhs - product[:, -1])))
     step_pose = -solved[:, -1] - solved[:, :-1] @ step_global[free]
     if not np.all(np.isfinite(step_pose)) or not np.all(np.isfinite(step_global)):
         raise SingularError
-    return step_pose, step_global
+    return Step(step_pose, step_global, shift)
+
+
+def _root(square: float) -> float:
+    return max(square, 0.0) ** 0.5
 
 
 def global_information(problem: Problem, linearisation: Linearisation) -> FloatArray:

@@ -90,6 +90,9 @@ class AdjustOptions:
     """Stop when no component of the gradient exceeds this."""
     cost_tolerance: float = 1e-8
     """Stop when the cost falls by less than this fraction."""
+    shift_tolerance: float = 0.0
+    """Stop when lens and readout move by less than this share of the error bars that independent noise would give them,
+    although poses and points may still settle; 0 for never."""
     initial_damping: float = 1e-4
     sparse: bool | None = None
     """Store the reduced system as sparse blocks (True) or as a band (False); chosen from the tracks where not given."""
