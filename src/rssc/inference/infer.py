@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from rssc.inference.choices import CHOICES, try_shutters
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
+from rssc.inference.lens_series import series_covariance
 from rssc.inference.motion import alternation, find_motion, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
@@ -151,5 +152,5 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
 
 def _assess(chosen: Adjustment, lenses: Sequence[Candidate]) -> Uncertainty:
     spread = lens_spread(lenses, chosen.scene.camera.lens.model)
-    contributions = (Contribution("lens", spread.matrix, common=True),)
+    contributions = (Contribution("lens", spread.matrix + series_covariance(chosen), common=True),)
     return assess_uncertainty(chosen, shared_error_covariance(chosen), contributions)

@@ -165,11 +165,17 @@ def variance_inflation(adjustment: Adjustment) -> float:
     return max(float(np.trace(total)) / len(total), 1.0)
 
 
+def correlated_squares(scene: Scene, scores: FloatArray) -> float:
+    """Variance of the sum of (m,) scores, one of each observation, which are correlated within places and moments."""
+    centred = (scores - scores.mean())[:, None]
+    alone = float((centred**2).sum())
+    places, moments = _places(scene)[scene.tracks.points], _moments(scene)
+    return max(float(_outer_sum(centred, places)[0, 0] + _outer_sum(centred, moments)[0, 0]) - alone, alone)
+
+
 def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
     """(k, k) B of all groupings."""
-    tracks = scene.tracks
-    moments = np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
-    places, cells = _places(scene)[tracks.points], _cells(scene)
+    moments, places, cells = _moments(scene), _places(scene)[scene.tracks.points], _cells(scene)
     alone = scores.T @ scores
     within_both = _outer_sum(scores, places * (cells.max(initial=0) + 1) + cells)
     of_tracking_and_motion = _outer_sum(scores, places) + _outer_sum(scores, moments) - alone
@@ -199,6 +205,12 @@ def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     values = np.sqrt(np.maximum(values, 1e-15))
     return scale[:, None] * vectors * values, vectors / values / scale[:, None]
+
+
+def _moments(scene: Scene) -> IntArray:
+    """(m,) group of each observation: when it was read."""
+    tracks = scene.tracks
+    return np.floor(scene.row_times(tracks.pixels, tracks.frames) / SHARED_ERRORS.moment_frames).astype(np.int64)
 
 
 def _cells(scene: Scene) -> IntArray:

@@ -171,7 +171,7 @@ def projection_uncertainty(camera: Camera, covariance: Covariance) -> Projection
         camera: The estimated camera.
         covariance: Of its parameters; those that are no lens parameters do not matter.
     """
-    pixels = _pixels(camera)
+    pixels = image_pixels(camera)
     seen = np.flatnonzero(np.isfinite(camera.lens.unproject(pixels)[:, 0]))
     return _uncertainty(camera, seen, [_moves(camera.lens, covariance, pixels[seen])])
 
@@ -195,7 +195,7 @@ def compare_projection(
             f"cameras of {first.width} x {first.height} and {second.width} x {second.height} pixels cannot be "
             f"compared; give two of one image size."
         )
-    pixels = _pixels(first)
+    pixels = image_pixels(first)
     rays = first.lens.unproject(pixels)
     turn = _best_rotation(second.lens, rays, pixels)
     difference = second.lens.project(turn.apply(rays)) - pixels
@@ -209,7 +209,7 @@ def compare_projection(
     )  # fmt: skip
 
 
-def _pixels(camera: Camera) -> FloatArray:
+def image_pixels(camera: Camera) -> FloatArray:
     """(r c, 2) pixels of the grid, row by row."""
     return np.stack(np.meshgrid(*image_grid(camera)), axis=-1).reshape(-1, 2)
 
@@ -223,7 +223,7 @@ def _best_rotation(lens: Lens, rays: FloatArray, pixels: FloatArray) -> Rotation
     turn, _ = Rotation.align_vectors(own[seen], rays[seen])
     errors, damping = lens.project(turn.apply(rays)) - pixels, 0.0
     for _ in range(PROJECTION.most_steps):
-        derivatives = _rotation_jacobian(lens, turn.apply(rays))
+        derivatives = rotation_jacobian(lens, turn.apply(rays))
         good = np.isfinite(errors[:, 0]) & np.isfinite(derivatives).all(axis=(1, 2))
         matrix, right = _normal_equations(derivatives[good], errors[good])
         step = np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), -right)
@@ -257,7 +257,7 @@ def _moves(lens: Lens, covariance: Covariance, pixels: FloatArray) -> FloatArray
     names = [name for name in lens.parameter_names if name in covariance.parameters]
     if not names:
         return np.zeros((len(pixels), 2, 0))
-    moved, turned = _parameter_jacobian(lens, names, rays), _rotation_jacobian(lens, rays)
+    moved, turned = parameter_jacobian(lens, names, rays), rotation_jacobian(lens, rays)
     # On the last pixels that a lens sees a step may lead beyond: they are left out of the fit, and are unknown.
     good = np.isfinite(moved).all(axis=(1, 2)) & np.isfinite(turned).all(axis=(1, 2))
     fitted = np.linalg.solve(*_normal_equations(turned[good], moved[good]))
@@ -277,7 +277,7 @@ def _uncertainty(camera: Camera, seen: IntArray, moves: list[FloatArray]) -> Pro
     return ProjectionUncertainty(columns, rows, covariances.reshape(len(rows), len(columns), 2, 2), spectrum)
 
 
-def _parameter_jacobian(lens: Lens, names: list[str], rays: FloatArray) -> FloatArray:
+def parameter_jacobian(lens: Lens, names: list[str], rays: FloatArray) -> FloatArray:
     """(n, 2, k) derivatives of the pixels of (n, 3) rays by k lens parameters, by central differences."""
     columns: list[FloatArray] = []
     for name in names:
@@ -289,7 +289,7 @@ def _parameter_jacobian(lens: Lens, names: list[str], rays: FloatArray) -> Float
     return np.stack(columns, axis=-1)
 
 
-def _rotation_jacobian(lens: Lens, rays: FloatArray) -> FloatArray:
+def rotation_jacobian(lens: Lens, rays: FloatArray) -> FloatArray:
     """(n, 2, 3) derivatives by a rotation of the camera, by central differences."""
     columns: list[FloatArray] = []
     for axis in np.eye(3):

@@ -119,7 +119,7 @@ def optimise(
             damping, growth = damping * growth, growth * 2
             continue
         step_pose *= problem.free_reduced[: len(step_pose)]
-        step_points, predicted = _point_steps(problem, linear, step_pose, step_global)
+        step_points, predicted = point_steps(problem, linear, step_pose, step_global)
         step = np.concatenate([step_pose, step_global])
         expected = predicted + expected_decrease(linear, step, gradient_vector)
         trial = with_parameters(state, state.parameters + step_global)._replace(points=state.points + step_points)
@@ -163,7 +163,7 @@ def expected_decrease(linear: Linearisation, step: FloatArray, gradient: FloatAr
     return float(step @ (linear.damping * linear.damping_diagonal * step - gradient))
 
 
-def _point_steps(
+def point_steps(
     problem: Problem, linear: Linearisation, step_pose: FloatArray, step_global: FloatArray
 ) -> tuple[FloatArray, float]:
     """(p, 3) steps of the points, and the decrease of the cost that the model predicts from them."""
