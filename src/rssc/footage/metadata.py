@@ -2,7 +2,7 @@
 
 | what | from |
 |---|---|
-| make, model | `com.apple.quicktime.make`, `com.android.manufacturer`, `make` and the like; names of tracks; telemetry |
+| make, model | `com.apple.quicktime.make`, `com.android.manufacturer`, `make`, and so on; names of tracks; telemetry |
 | capture rate | `com.android.capture.fps`; Sony's capture frame rate; DJI's sensor frame rate |
 | time lapse | `com.apple.photos.captureMode`; GoPro's mode; Insta360's interval |
 | readout time | `com.apple.quicktime.camera.framereadouttimeinmicroseconds`; GoPro's SROT; Sony, DJI, Insta360 |
