@@ -79,9 +79,9 @@ def test_slow_motion_gets_the_times_of_the_capture_unless_a_rate_is_given(tmp_pa
     path = write_tagged(tmp_path / f"slow{suffix}", com__android__capture__fps="120.000000")
     slow = read_footage(path)
     assert slow.frame_interval_s == pytest.approx(1 / 120, rel=1e-3)
-    assert (
-        "the file says it was captured at 120 frames per second and plays at 30: times are divided by 4." in slow.notes
-    )
+    (note,) = slow.notes
+    assert "the file says it was captured at 120 frames per second and plays at " in note
+    assert note.endswith(": times are divided by 4.")
     assert slow.metadata.capture_rate == 120
     given = read_footage(path, fps=240)
     assert given.frame_interval_s == pytest.approx(1 / 240, rel=1e-9)
@@ -122,7 +122,7 @@ def test_tags_of_phones():
             "com.apple.quicktime.creationdate": "2023-01-01",
         }
     )
-    assert found == Metadata("Apple", "iPhone 13 Pro", "26 mm (35 mm equivalent)", None, True, 0.00525)
+    assert found == Metadata("Apple", "iPhone 13 Pro", "26 mm (35 mm equivalent)", None, True, pytest.approx(0.00525))
     assert from_tags({"handler_name": "\x0bGoPro AVC  "}).camera == "GoPro"
     assert from_tags({"com.android.manufacturer": "Google", "com.android.model": "Pixel 7"}).camera == "Google Pixel 7"
     assert from_tags({"make": "samsung", "model": "Samsung SM-1"}).camera == "Samsung SM-1"
@@ -155,7 +155,8 @@ def test_gopro():
     settings = {
         tag(name): value
         for name, value in {
-            "EISE": "Y", "EISA": "HS Boost", "VFOV": "L", "ZFOV": 0.0, "SROT": 8.3, "CASN": "C33", "CMOD": 12, "MTYP": 0,
+            "EISE": "Y", "EISA": "HS Boost", "VFOV": "L", "ZFOV": 0.0, "SROT": 8.3, "CASN": "C33", "CMOD": 12,
+            "MTYP": 0,
         }.items()
     }  # fmt: skip
     first = {"Default": settings}
@@ -365,7 +366,7 @@ def test_a_refused_clip_has_the_reason_of_the_file_first():
     assert refused.metadata == STABILISED
 
 
-def calibrated(metadata, readout_ms=15.8, sigma_ms=0.05, exposure_ms=None, exposure_sigma_ms=0.0):
+def calibrated(metadata, readout_ms=15.8, sigma_ms=0.06, exposure_ms=None, exposure_sigma_ms=0.0):
     interval_ms = 1e3 / 30
     camera = make_camera(readout_ratio=readout_ms / interval_ms)
     if exposure_ms is not None:
@@ -379,9 +380,9 @@ def calibrated(metadata, readout_ms=15.8, sigma_ms=0.05, exposure_ms=None, expos
 def test_file_and_footage_are_compared():
     near, far = Metadata(readout_time_s=0.0159), Metadata(readout_time_s=0.0163)
     (note,) = compare_with_file(calibrated(near))
-    assert note == "readout time: the file says 15.90 ms, the footage 15.80 +- 0.10 ms."
+    assert note == "readout time: the file says 15.90 ms, the footage 15.80 +- 0.12 ms."
     (note,) = compare_with_file(calibrated(far))
-    assert note.endswith("they disagree by 10 standard deviations; the result is that of the footage.")
+    assert note.endswith("they disagree by 8 standard deviations; the result is that of the footage.")
     exposed = Metadata(exposure_range_s=(1 / 250, 1 / 200))
     (note,) = compare_with_file(calibrated(exposed, exposure_ms=4.4, exposure_sigma_ms=0.5))
     assert note == "exposure time: the file says 4.0 to 5.0 ms, the footage 4.4 +- 1.0 ms."
