@@ -384,10 +384,10 @@ def test_file_and_footage_are_compared():
     (note,) = compare_with_file(calibrated(far))
     assert note.endswith("they disagree by 8 standard deviations; the result is that of the footage.")
     exposed = Metadata(exposure_range_s=(1 / 250, 1 / 200))
-    (note,) = compare_with_file(calibrated(exposed, exposure_ms=4.4, exposure_sigma_ms=0.5))
-    assert note == "exposure time: the file says 4.0 to 5.0 ms, the footage 4.4 +- 1.0 ms."
-    (note,) = compare_with_file(calibrated(exposed, exposure_ms=8.0, exposure_sigma_ms=0.5))
-    assert "disagree by 6" in note
+    (note,) = compare_with_file(calibrated(exposed, exposure_ms=4.4, exposure_sigma_ms=0.6))
+    assert note == "exposure time: the file says 4.0 to 5.0 ms, the footage 4.4 +- 1.2 ms."
+    (note,) = compare_with_file(calibrated(exposed, exposure_ms=8.0, exposure_sigma_ms=0.6))
+    assert "disagree by 5" in note
     (note,) = compare_with_file(calibrated(exposed, exposure_ms=4.5))
     assert note == "the exposure time of 1/250 to 1/200 s is what the file says; the footage does not tell it."
     assert compare_with_file(calibrated(exposed)) == ()
