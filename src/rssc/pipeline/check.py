@@ -78,16 +78,16 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
         footage = read_footage(source, fps=options.fps, frames=few)
-    found = _check_footage(footage, stage)
     said = metadata_reasons(footage.metadata)
+    found = _check_footage(footage, stage, slow=not said)
     status: Status = "weak" if said and found.status == "ok" else found.status
     return replace(
         found, status=status, reasons=(*said, *found.reasons), notes=footage.notes, metadata=footage.metadata
     )
 
 
-def _check_footage(footage: Footage, stage: Stages) -> Check:
-    """What the frames say."""
+def _check_footage(footage: Footage, stage: Stages, slow: bool) -> Check:
+    """What the frames say; `slow` as in `uncertain_parameters`."""
     scale = 2 if footage.width > CHECK.large_width else 1
     if scale > 1:
         footage = _halved(footage)
@@ -106,7 +106,7 @@ def _check_footage(footage: Footage, stage: Stages) -> Check:
         return Check("degenerate", reasons, camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
     expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
-    lost, weak = uncertain_parameters(camera, expected)
+    lost, weak = uncertain_parameters(camera, expected, slow=slow)
     if lost or weak or turned:
         weak += advice([motion])
     status: Status = "degenerate" if lost else "weak" if weak else "ok"
