@@ -22,8 +22,8 @@ PACKAGE = "telemetry_parser"
 class TelemetryConstants(Constants):
     """Bounds on reading a camera's own data, chosen by hand."""
 
-    seconds: float = 5.0
-    """Longest time for a file. Ten seconds of a GoPro take 0.05 s, so this is enough for twenty minutes of it."""
+    seconds: float = 10.0
+    """Longest time for a file. Ten seconds of a GoPro take 0.05 s, so the longest file that it writes takes about 5 s."""
     memory_bytes: int = 4 << 30
     """Largest address space of the parser, which reads a recording as a whole."""
 
