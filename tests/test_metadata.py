@@ -25,6 +25,7 @@ from rssc.model.calibration import Calibration
 from rssc.model.metadata import Metadata
 from rssc.outputs.report.report import render_report
 from rssc.outputs.terminal import print_calibration, print_check
+from rssc.pipeline import check as check_module
 from rssc.pipeline import stretch as stretch_module
 from rssc.pipeline.check import Check
 from rssc.pipeline.metadata import (
@@ -274,6 +275,9 @@ def test_a_missing_interpreter_or_file_is_a_remark(monkeypatch, tmp_path):
     monkeypatch.setattr(telemetry.sys, "executable", "/nowhere/python")
     found, problem = read_telemetry(path)
     assert found == Telemetry() and "could not be run" in problem
+    telemetry._read.cache_clear()
+    monkeypatch.setattr(telemetry.sys, "executable", "/usr/bin/blender")
+    assert "no Python interpreter" in read_telemetry(path)[1]
 
 
 @needs_package
@@ -364,6 +368,20 @@ def test_a_refused_clip_has_the_reason_of_the_file_first():
     refused = degenerate_result(footage, "the camera hardly moved")
     assert "stabilisation was on" in refused.reasons[0] and refused.reasons[1] == "the camera hardly moved"
     assert refused.metadata == STABILISED
+
+
+def test_a_check_has_the_reason_of_the_file_first_and_asks_for_no_faster_motion(monkeypatch):
+    images, numbers = np.zeros((9, 4, 4), np.uint8), np.arange(9)
+    footage = Footage(images, numbers / 30, numbers, tuple("abcdefghi"), ("a note",), STABILISED)
+    asked = []
+    monkeypatch.setattr(check_module, "choose_stretches", lambda *_, **__: ([(0, 9)], ()))
+    monkeypatch.setattr(check_module, "read_footage", lambda *_, **__: footage)
+    monkeypatch.setattr(
+        check_module, "_check_footage", lambda footage, stage, slow: asked.append(slow) or Check("ok", ("other",))
+    )
+    found = check_module.check("clip.mp4")
+    assert found.status == "weak" and "stabilisation was on" in found.reasons[0] and found.reasons[1] == "other"
+    assert (found.notes, found.metadata, asked) == (("a note",), STABILISED, [False])
 
 
 def calibrated(metadata, readout_ms=15.8, sigma_ms=0.06, exposure_ms=None, exposure_sigma_ms=0.0):

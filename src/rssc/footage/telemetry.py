@@ -23,7 +23,7 @@ class TelemetryConstants(Constants):
     """Bounds on reading a camera's own data, chosen by hand."""
 
     seconds: float = 10.0
-    """Longest time for a file. Ten seconds of a GoPro take 0.05 s, so the longest file that it writes takes about 5 s."""
+    """Longest time for a file. Ten seconds of a GoPro take 0.05 s, so the longest file that it writes takes 5 s."""
     memory_bytes: int = 4 << 30
     """Largest address space of the parser, which reads a recording as a whole."""
 
@@ -68,8 +68,11 @@ def _read(path: Path, size: int, changed_ns: int) -> tuple[Telemetry, str]:
     """As `read_telemetry`; the stretches of a long file are read one by one, its metadata only once."""
     del size, changed_ns  # only to read again what has changed
     package = find_spec(PACKAGE)
-    if package is None or package.origin is None or not sys.executable:
+    if package is None or package.origin is None:
         return Telemetry(), "the package telemetry-parser is not installed"
+    # Programs that embed Python may be their own executable, and must not be started again.
+    if not Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
+        return Telemetry(), "there is no Python interpreter to run the parser"
     script = Path(__file__).with_name("telemetry_script.py")
     folder = Path(package.origin).parent.parent
     command = [sys.executable, "-I", "-S", str(script), str(folder), str(path), str(TELEMETRY.memory_bytes)]

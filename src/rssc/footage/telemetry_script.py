@@ -99,9 +99,10 @@ def _exposures(sample: dict[str, dict[str, Any]]) -> list[float]:
 def _limit_memory(size: int) -> None:
     try:
         import resource
-    except ImportError:  # Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    except (ImportError, ValueError, OSError):  # Windows has no limits, others may not allow this one
         return
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 if __name__ == "__main__":
