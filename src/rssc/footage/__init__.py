@@ -1,1 +1,1 @@
-"""What comes in: videos, image folders, frame times, choice of stretches."""
+"""What comes in: videos, image folders, frame times, metadata, choice of stretches."""

@@ -1,12 +1,13 @@
 """Footage: grey frames with the times at which they were taken, from a video file or a folder of images.
 
 Rows must stay the rows that the sensor read, so rotation metadata is never applied. Times are the source's own:
-a dropped frame leaves a gap, a repeated frame is removed.
+a dropped frame leaves a gap, a repeated frame is removed. Where a file says that it was captured at another rate than
+it plays at, its times are those of the capture.
 """
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,9 +19,11 @@ from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
+from rssc.footage.metadata import at_capture_rate
 from rssc.footage.source import FrameSource
 from rssc.footage.stretches import informative_stretches
 from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.model.metadata import Metadata
 from rssc.runtime.progress import Report, unreported
 
 _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
@@ -40,6 +43,8 @@ class Footage:
     """Name of each frame: the file name, or `frame_000123` for a video."""
     notes: tuple[str, ...] = ()
     """What was done to the source, in plain sentences."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the source says about its camera."""
 
     @property
     def frame_interval_s(self) -> float:
@@ -76,8 +81,8 @@ def read_footage(
 
     Args:
         source: Video file, or folder of images in the order of their names.
-        fps: Frames per second; replaces the source's own times (gaps stay). Folders whose file names are not
-            time stamps need it.
+        fps: Frames per second; replaces the source's own times (gaps stay) and the capture rate that a file states.
+            Folders whose file names are not time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
         report: Called with the share of the frames that are read.
 
@@ -98,7 +103,9 @@ def read_footage(
             f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least "
             f"{FOOTAGE.min_frames} out of 0:{count}."
         )
+    metadata, remarks = listed.read_metadata()
     notes = listed.notes
+    notes += remarks
     images, numbers = _read_all(listed, begin, end, path, report)
     kept = _distinct(images)
     # Where nearly all frames are the same the camera stands still, which is reported later.
@@ -107,13 +114,17 @@ def read_footage(
         images, numbers = images[kept], numbers[kept]
     _check_count(path, len(images), "gives")
     times = listed.times_s[numbers] - listed.times_s[0]
+    if fps is None:
+        times, remarks = at_capture_rate(times, metadata)
+        notes += remarks
     gaps: FloatArray = np.diff(times) / usual_interval(times)
     if np.any(gaps > FOOTAGE.gap):
         missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
         notes.append(f"{missing} missing frames leave gaps in the time stamps.")
     elif np.ptp(gaps) > FOOTAGE.rate_variation:
         notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
-    return Footage(images, times, numbers, tuple(listed.names[i] for i in map(int, numbers)), tuple(notes))
+    names = tuple(listed.names[i] for i in map(int, numbers))
+    return Footage(images, times, numbers, names, tuple(notes), metadata)
 
 
 def choose_stretches(

@@ -11,6 +11,7 @@ from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import at_rate
 from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.model.metadata import Metadata
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
@@ -61,6 +62,10 @@ class ImageFolder:
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values
+
+    def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:
+        """Nothing: images of a video say no more about it."""
+        return Metadata(), ()
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:

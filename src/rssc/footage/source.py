@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.model.metadata import Metadata
 
 
 class FrameSource(Protocol):
@@ -18,4 +19,8 @@ class FrameSource(Protocol):
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image) for increasing indices; skips frames that cannot be decoded."""
+        ...
+
+    def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:
+        """What the source says about its camera, and notes on what could not be read of it; never raises."""
         ...

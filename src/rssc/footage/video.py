@@ -10,7 +10,9 @@ from av.error import FFmpegError
 
 from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
+from rssc.footage.metadata import read_metadata
 from rssc.model.arrays import Image, IntArray
+from rssc.model.metadata import Metadata
 
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".mts", ".m2ts", ".ts", ".3gp", ".wmv", ".flv"}
@@ -35,6 +37,9 @@ class Video:
                     raise InputError(f"{path.name} has no video stream; expected a video.")
                 stream = container.streams.video[0]
                 tick = float(stream.time_base or 0)
+                # Names in lower case, because Matroska has them in capitals; the file's own tags win over its tracks'.
+                tags = [*stream.metadata.items(), *container.metadata.items()]
+                self._tags = {name.lower(): text for name, text in tags}
                 # For a stream without a container FFmpeg reports 25 frames per second, whatever it was.
                 counted = container.format.name in _RAW_FORMATS
                 for packet in container.demux(stream):
@@ -75,6 +80,10 @@ class Video:
                     "progressive mode (p, not i) instead."
                 )
             break
+
+    def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:
+        """What the file says about its camera, see `FrameSource`."""
+        return read_metadata(self._path, self._tags)
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image), see `FrameSource`."""

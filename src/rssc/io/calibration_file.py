@@ -16,6 +16,7 @@ from rssc.io.camera_file import CameraFile, JsonFile, camera_document, invalid, 
 from rssc.io.files import write_bytes, write_text
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
+from rssc.model.metadata import Metadata, Stabilisation
 from rssc.model.stretch import Stretch
 
 STRETCHES_NAME = "stretches.npz"
@@ -42,6 +43,19 @@ class StretchesFile(JsonFile):
     sha256: str = Field(description="of that file")
 
 
+class MetadataFile(JsonFile):
+    make: str = ""
+    model: str = ""
+    lens: str = Field(default="", description="lens, field of view or zoom, in the camera's words")
+    capture_rate: float | None = Field(default=None, gt=0, description="frames per second that the sensor took")
+    time_lapse: bool = False
+    readout_time_s: float | None = Field(default=None, gt=0)
+    exposure_range_s: tuple[float, float] | None = Field(default=None, description="shortest and longest")
+    stabilisation: Stabilisation | None = Field(default=None, description="on where its kind is unknown")
+    stabilisation_setting: str = Field(default="", description="what the camera calls it")
+    gyro: bool = Field(default=False, description="whether the file carries data of a gyroscope")
+
+
 class HeaderFile(JsonFile):
     format: Literal["rssc-calibration"]
     version: Literal[1]
@@ -60,6 +74,7 @@ class CalibrationFile(CameraFile, HeaderFile):
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
     uncertainty: dict[str, object] = Field(default={}, description="what the error bars are made of")
     stretches: StretchesFile | None = Field(default=None, description="trajectory, points and tracks")
+    metadata: MetadataFile | None = Field(default=None, description="what the footage's files say; nothing measured")
 
 
 _STATISTICS = TypeAdapter(Statistics)
@@ -83,6 +98,7 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
     lens = calibration.camera.lens
     sigma = {name: calibration.sigma(name) for name in (*lens.parameter_names, "readout_ratio")}
     exposed = calibration.camera.shutter.exposure_ratio is not None
+    said = {name: value for name, value in asdict(calibration.metadata).items() if value not in (None, "", False)}
     return {
         "format": FORMAT,
         "version": 1,
@@ -101,6 +117,7 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
         "notes": list(calibration.notes),
         # Null would be read as infinity.
         "uncertainty": {name: part for name, part in asdict(calibration.uncertainty).items() if part is not None},
+        **({"metadata": said} if said else {}),
     }
 
 
@@ -127,7 +144,12 @@ def read_calibration(path: Path) -> Calibration:
         uncertainty=budget,
         stretches=() if document.stretches is None else _saved_stretches(path, document.stretches),
         exposure_sigma=document.sigma.exposure_ratio or 0.0,
+        metadata=_metadata(document.metadata),
     )
+
+
+def _metadata(said: MetadataFile | None) -> Metadata:
+    return Metadata() if said is None else Metadata(**said.model_dump(include=set(MetadataFile.model_fields)))
 
 
 def _with_infinity(value: JsonValue) -> JsonValue:

@@ -11,6 +11,7 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
+from rssc.model.metadata import Metadata
 from rssc.model.stretch import Stretch
 
 Status = Literal["ok", "weak", "degenerate"]
@@ -132,6 +133,8 @@ class Calibration:
     """Trajectory, points and tracks behind the result; kept in an npz file beside calibration.json."""
     exposure_sigma: float = 0.0
     """Standard deviation of the exposure ratio; zero where it was not estimated (unknown, or told by metadata)."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the files say about the camera: all of them alike."""
 
     def __post_init__(self) -> None:
         if not self.exposure_sigma >= 0:

@@ -71,7 +71,7 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     row("readout time [ms]", abs(ratio) * interval_ms, sigma * interval_ms,
         None if true_ratio is None else abs(true_ratio) * interval_ms, 3)  # fmt: skip
     exposure, true_exposure = camera.shutter.exposure_ratio, truth.shutter.exposure_ratio if truth is not None else None
-    if exposure is not None:
+    if exposure is not None and calibration.exposure_sigma > 0:
         row("exposure time [ms]", exposure * interval_ms, calibration.exposure_sigma * interval_ms,
             None if true_exposure is None else true_exposure * interval_ms, 2)  # fmt: skip
     true_values: dict[str, float] = {}
@@ -87,6 +87,8 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
     console.print(table)
     print_text(console, f"read {camera.shutter.direction.replace('_', ' ')}, one frame every {interval_ms:.3f} ms")
     print_text(console, f"exposure {exposure_words(calibration)}")
+    if calibration.metadata.words:
+        print_text(console, f"the file says: {calibration.metadata.words}")
     console.print(Text.assemble("verdict: ", _coloured(calibration.status, calibration.status)))
     for reason in calibration.reasons:
         print_text(console, f"  - {reason}")
@@ -101,7 +103,7 @@ def exposure_words(calibration: Calibration) -> str:
         return "unknown: no motion blur was measured"
     time_ms, half_ms = 1e3 * time_s, SIGMAS_95 * 1e3 * calibration.exposure_sigma * calibration.frame_interval_s
     if half_ms == 0:
-        return f"{time_ms:.1f} ms, given and not estimated"
+        return f"{time_ms:.1f} ms, as the file says; not estimated"
     return f"{time_ms:.1f} ms, {max(time_ms - half_ms, 0.0):.1f} to {time_ms + half_ms:.1f}"
 
 
@@ -121,6 +123,10 @@ def print_check(console: Console, check: Check) -> None:
     console.print(_coloured(_CHECK_WORDS[check.status], check.status))
     for reason in check.reasons:
         print_text(console, f"  - {reason}")
+    for note in check.notes:
+        print_text(console, f"note: {note}")
+    if check.metadata.words:
+        print_text(console, f"the file says: {check.metadata.words}")
     camera, motion = check.camera, check.motion
     if camera is not None and check.sigma < 1:
         print_text(

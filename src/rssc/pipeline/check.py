@@ -3,7 +3,7 @@
 Forty frames of the most informative stretch, at half size where they are large, are tracked and adjusted roughly.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cv2
@@ -15,7 +15,9 @@ from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
+from rssc.model.metadata import Metadata
 from rssc.model.tracks import Tracks
+from rssc.pipeline.metadata import metadata_reasons
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
@@ -54,6 +56,10 @@ class Check:
     sigma: float = np.inf
     """Rough standard deviation of the readout ratio."""
     motion: MotionSummary | None = None
+    notes: tuple[str, ...] = ()
+    """What was done to the footage, in plain sentences."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the file says about its camera."""
 
 
 def check(source: Path | str, options: SourceOptions | None = None, progress: Progress = silent) -> Check:
@@ -72,6 +78,16 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
         footage = read_footage(source, fps=options.fps, frames=few)
+    said = metadata_reasons(footage.metadata)
+    found = _check_footage(footage, stage, slow=not said)
+    status: Status = "weak" if said and found.status == "ok" else found.status
+    return replace(
+        found, status=status, reasons=(*said, *found.reasons), notes=footage.notes, metadata=footage.metadata
+    )
+
+
+def _check_footage(footage: Footage, stage: Stages, slow: bool) -> Check:
+    """What the frames say; `slow` as in `uncertain_parameters`."""
     scale = 2 if footage.width > CHECK.large_width else 1
     if scale > 1:
         footage = _halved(footage)
@@ -90,7 +106,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         return Check("degenerate", reasons, camera, np.inf, motion)
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
     expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
-    lost, weak = uncertain_parameters(camera, expected)
+    lost, weak = uncertain_parameters(camera, expected, slow=slow)
     if lost or weak or turned:
         weak += advice([motion])
     status: Status = "degenerate" if lost else "weak" if weak else "ok"

@@ -17,7 +17,7 @@ class SourceOptions:
     """How to read a video or a folder of images."""
 
     fps: float | None = None
-    """Frames per second, for a folder of images without time stamps in their names; replaces a video's own times."""
+    """Frames per second of the camera: wins over times and capture rate in a video; images without stamps need it."""
     frames: FrameRange | None = None
     """First frame and one past the last; where not given, the most informative stretches of a long source."""
 

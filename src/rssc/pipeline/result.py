@@ -20,6 +20,7 @@ from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import UNKNOWN_VARIANCE, Covariance
 from rssc.model.lens import Lens
 from rssc.model.scene import Scene
+from rssc.pipeline.metadata import common_metadata, compare_with_file, metadata_reasons
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
@@ -47,7 +48,7 @@ def make_result(
         remarks.append(UNDISTORTED_NOTE)
     exposure = common_exposure(combined.results)
     camera = combined.camera.with_exposure_ratio(None if exposure is None else exposure.ratio)
-    return Calibration(
+    calibration = Calibration(
         camera=camera,
         exposure_sigma=0.0 if exposure is None else exposure.sigma,
         frame_interval_s=combined.frame_interval_s,
@@ -69,7 +70,9 @@ def make_result(
         notes=(*remarks, *verdict.notes),
         uncertainty=_error_budget(combined, verdict),
         stretches=tuple(replace(one, scene=_seen_by(camera, one.scene)) for one in combined.stretches),
+        metadata=common_metadata([one.metadata for one in combined.results]),
     )
+    return replace(calibration, notes=(*calibration.notes, *compare_with_file(calibration)))
 
 
 def _seen_by(camera: Camera, scene: Scene) -> Scene:
@@ -78,10 +81,14 @@ def _seen_by(camera: Camera, scene: Scene) -> Scene:
 
 
 def common_exposure(results: Sequence[StretchResult]) -> ExposureEstimate | None:
-    """The mean of the stretches that show it; their scatter counts, because exposure may change with the light."""
-    found = [one.exposure for one in results if one.exposure is not None]
+    """The mean of the stretches that show it; their scatter counts, because exposure may change with the light.
+
+    Where none shows it, what a file states, which has no error bar.
+    """
+    known = [one.exposure for one in results if one.exposure is not None]
+    found = [one for one in known if one.sigma > 0]
     if not found:
-        return None
+        return known[0] if known else None
     weights = np.array([one.sigma for one in found]) ** -2.0
     ratios = np.array([one.ratio for one in found])
     mean = float(weights @ ratios / weights.sum())
@@ -159,11 +166,12 @@ def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Ca
         parameters=names,
         covariance=np.diag(np.full(len(names), UNKNOWN_VARIANCE)),
         status="degenerate",
-        reasons=(reason,),
+        reasons=(*metadata_reasons(footage.metadata), reason),
         method=_method_name(method),
         knot_spacing=1.0,
         statistics=Statistics(),
         notes=("nothing could be estimated: the lens is a placeholder, not this camera's.",),
+        metadata=footage.metadata,
     )
 
 

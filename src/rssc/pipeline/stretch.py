@@ -5,7 +5,7 @@ track -> start (global shutter) -> infer (rolling shutter) -> refine the tracks 
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,10 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import Footage
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
+from rssc.model.metadata import Metadata
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
+from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.pipeline.undistorted import to_sensor
@@ -52,7 +54,9 @@ class StretchResult:
     notes: tuple[str, ...]
     seconds: dict[str, float]
     exposure: ExposureEstimate | None = None
-    """As a fraction of the frame interval; None where the footage does not tell."""
+    """As a fraction of the frame interval; None where neither footage nor file tell."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the source says about its camera."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class RefinedStretch:
     fixed: tuple[str, ...] = ()
     """What is not estimated: "translations" where the camera only turned."""
     exposure: ExposureEstimate | None = None
-    """As a fraction of the frame interval; None where the footage does not tell."""
+    """As a fraction of the frame interval; None where neither footage nor file tell."""
 
 
 def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> StretchResult:
@@ -102,15 +106,16 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                     report=report,
                 )  # fmt: skip
             with own_scene(), stage("refining"):
-                exposure = estimate_exposure(footage.images, first.adjustment.scene)
-                refined = _refined(footage.images, first.adjustment.scene, exposure.ratio if exposure else 0.0)
+                seen = estimate_exposure(footage.images, first.adjustment.scene)
+                told = told_by_video(seen) if source.is_file() else seen
+                exposure = told or stated_exposure(footage.metadata, footage.frame_interval_s)
+                assumed = exposure or seen
+                refined = _refined(footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0)
         except NotCalibratableError as error:
             failure = failure or error
             continue
         notes = (*footage.notes, *found.start.notes)
         registered = found.start.registered
-        if source.is_file():
-            exposure = told_by_video(exposure)
         return RefinedStretch(
             refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
         )  # fmt: skip
@@ -136,7 +141,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     return StretchResult(
         replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
-        refined.exposure,
+        refined.exposure, footage.metadata,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
+from rssc.pipeline.metadata import compare_with_file, metadata_reasons
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.starts import on_sensor
@@ -155,6 +156,7 @@ def _calibration(
     seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners
     status, reasons = judge_inference(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
+    said = metadata_reasons(footage.metadata)
     notes = [
         f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; world coordinates are those of the "
         "board, in metres."
@@ -166,13 +168,13 @@ def _calibration(
             f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from their "
             f"described places; the target only provides scale and axes."
         )
-    return Calibration(
+    calibration = Calibration(
         camera=scene.camera,
         frame_interval_s=footage.frame_interval_s,
         parameters=final.covariance.parameters,
         covariance=final.covariance.finite().matrix,
-        status="weak" if wrong and status == "ok" else status,
-        reasons=(*reasons, *wrong),
+        status="weak" if (said or wrong) and status == "ok" else status,
+        reasons=(*said, *reasons, *wrong),
         method="te",
         knot_spacing=float(adjustment.options.knot_spacing),
         statistics=Statistics(
@@ -186,7 +188,9 @@ def _calibration(
         ),
         notes=(*footage.notes, *notes),
         stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
+        metadata=footage.metadata,
     )
+    return replace(calibration, notes=(*calibration.notes, *compare_with_file(calibration)))
 
 
 def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:

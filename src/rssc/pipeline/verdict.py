@@ -11,6 +11,7 @@ from rssc.model.calibration import FrameShare, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
+from rssc.pipeline.metadata import different_cameras, metadata_reasons
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
@@ -86,8 +87,10 @@ def judge(combined: Combined) -> Verdict:
     camera, covariance, results = combined.camera, combined.covariance, combined.results
     contradictions, disagreements = find_contradictions(combined), find_disagreements(combined)
     misfits = [misfit for one in results for misfit in _misfit(one.inference)]
+    files = [one.metadata for one in results]
+    said = list(dict.fromkeys(reason for one in files for reason in metadata_reasons(one))) + different_cameras(files)
     # Faster motion does not help where the model is wrong.
-    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or disagreements or misfits))
+    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or disagreements or misfits or said))
     lost = contradictions + lost
     weak += list(dict.fromkeys(reason for one in results for reason in _suspicions(one.inference, one.registered)))
     weak += [] if contradictions else disagreements
@@ -96,10 +99,10 @@ def judge(combined: Combined) -> Verdict:
     weak += doubted
     motions = [summarise_motion(one.stretch.scene) for one in results]
     weak += advice(motions) if lost or weak else treacherous_motion(motions)
-    status: Status = "degenerate" if lost else "weak" if weak else "ok"
+    status: Status = "degenerate" if lost else "weak" if said or weak else "ok"
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
     notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
-    return Verdict(status, (*lost, *weak), notes, weak_direction(camera, covariance), frames)
+    return Verdict(status, (*said, *lost, *weak), notes, weak_direction(camera, covariance), frames)
 
 
 def judge_inference(
