@@ -8,15 +8,13 @@ coefficients leave open of it is a part of the error bars, and so is what the da
 
 import numpy as np
 
+from rssc.inference.patterns import fit_patterns
 from rssc.inference.robust import ROBUST
-from rssc.inference.shared_errors import correlated_squares
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.projection import image_pixels, parameter_jacobian, rotation_jacobian
 from rssc.solver.bundle import Adjustment
-from rssc.solver.linear_solve import SingularError
-from rssc.solver.perturbation import respond
 
 _SERIES = {"perspective": ("k1", "k2", "k3"), "fisheye": ("k1", "k2", "k3", "k4")}
 """Coefficients of the series; further ones of a perspective lens stand below its fraction line."""
@@ -30,28 +28,15 @@ def series_covariance(adjustment: Adjustment) -> FloatArray:
     """
     names = adjustment.covariance.parameters
     lens, tracks = adjustment.scene.camera.lens, adjustment.scene.tracks
-    nothing = np.zeros((len(names), len(names)))
-    # At predicted pixels: measured ones share their errors with the residuals.
-    term = _next_term(lens, tracks.pixels + adjustment.residuals)
-    # In units in which it moves a track by a pixel: wide lenses have terms of a million.
-    unit = float(np.sqrt((term**2).sum(axis=1).mean()))
-    prior = (unit * _likely_size(lens)) ** 2
-    try:
-        response = respond(adjustment, term / unit)
-    except SingularError:
-        return nothing
-    term = term / unit
-    information = -float((response.weights[:, None] * term * response.residuals).sum())
-    if not information > 0:
-        return nothing
-    found = float((response.weights[:, None] * term * adjustment.residuals).sum()) / information
-    scores = (response.weights[:, None] * response.residuals * adjustment.residuals).sum(axis=1)
-    variance = correlated_squares(adjustment.scene, scores) / information**2
+    fit = fit_patterns(adjustment, _next_term(lens, tracks.pixels + adjustment.residuals)[None])
+    if fit is None:
+        return np.zeros((len(names), len(names)))
+    variance, prior, follows = float(fit.covariance[0, 0]), _likely_size(lens) ** 2, fit.follows[:, 0]
     kept = prior / (prior + variance)
-    movement = _image_movement(adjustment.scene.camera, names, response.globals, unit)
+    movement = _image_movement(adjustment.scene.camera, names, follows)
     if "readout_ratio" in names:
-        movement[names.index("readout_ratio")] = response.globals[names.index("readout_ratio")]
-    return (kept * variance + (kept * found) ** 2) * np.outer(movement, movement)
+        movement[names.index("readout_ratio")] = follows[names.index("readout_ratio")]
+    return (kept * variance + (kept * float(fit.amplitudes[0])) ** 2) * np.outer(movement, movement)
 
 
 def _next_term(lens: Lens, pixels: FloatArray) -> FloatArray:
@@ -80,13 +65,13 @@ def _likely_size(lens: Lens) -> float:
     return float(min(np.abs(last).max(), ROBUST.distortion_sigma)) if last else ROBUST.distortion_sigma
 
 
-def _image_movement(camera: Camera, names: tuple[str, ...], follows: FloatArray, unit: float) -> FloatArray:
+def _image_movement(camera: Camera, names: tuple[str, ...], follows: FloatArray) -> FloatArray:
     """(k,) movement of the parameters that shows what the lens lacks when they follow the term by (k,) `follows`."""
     lens, pixels = camera.lens, image_pixels(camera)
     rays = lens.unproject(pixels)
     of_lens = np.array([name in lens.parameter_names for name in names])
     moved = parameter_jacobian(lens, [name for name in names if name in lens.parameter_names], rays)
-    lacking = moved @ follows[of_lens] - _next_term(lens, pixels) / unit
+    lacking = moved @ follows[of_lens] - _next_term(lens, pixels)
     design = np.concatenate([moved, rotation_jacobian(lens, rays)], axis=2)
     # On the last pixels that a lens sees a derivative may lead beyond.
     seen = np.isfinite(design).all(axis=(1, 2))

@@ -165,12 +165,18 @@ def variance_inflation(adjustment: Adjustment) -> float:
     return max(float(np.trace(total)) / len(total), 1.0)
 
 
-def correlated_squares(scene: Scene, scores: FloatArray) -> float:
-    """Variance of the sum of (m,) scores, one of each observation, which are correlated within places and moments."""
-    centred = (scores - scores.mean())[:, None]
-    alone = float((centred**2).sum())
+def correlated_squares(scene: Scene, scores: FloatArray) -> tuple[FloatArray, float]:
+    """(p, p) covariance of the sum of (m, p) scores of observations that are correlated within places and moments.
+
+    Also the number of groups that it is known from, the fewer of both.
+    """
+    centred = scores - scores.mean(axis=0)
+    alone = centred.T @ centred
     places, moments = _places(scene)[scene.tracks.points], _moments(scene)
-    return max(float(_outer_sum(centred, places)[0, 0] + _outer_sum(centred, moments)[0, 0]) - alone, alone)
+    total = positive_part(_outer_sum(centred, places) + _outer_sum(centred, moments) - alone)
+    # Sums over few groups may cancel by chance: never below independent observations.
+    low = np.sqrt(np.maximum(np.diag(alone) / np.maximum(np.diag(total), 1e-300), 1.0))
+    return total * np.outer(low, low), float(min(len(np.unique(places)), len(np.unique(moments))))
 
 
 def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:

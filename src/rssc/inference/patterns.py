@@ -1,0 +1,73 @@
+"""Movements of the observations that the model has no parameters for: how much of them the residuals show.
+
+A pattern says where every observation would move if the camera did something that the model does not know: a further
+term of the lens, a principal point that follows the motion, a focal length that changes. Poses, points, lens and
+readout take up most of it (`solver.perturbation`); what they cannot follow is looked for in the residuals. With P the
+patterns, M P what is left of them, w the weights of the observations and r their residuals,
+
+    information  G = -(P' w M P)        amplitudes  a = G^-1 P' w r        variance  G^-1 B G^-1
+
+with B that of correlated scores (see `shared_errors`). The estimate moves with a by F a, where F is what it follows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc
+
+from rssc.inference.shared_errors import correlated_squares
+from rssc.model.arrays import FloatArray
+from rssc.solver.bundle import Adjustment
+from rssc.solver.linear_solve import SingularError
+from rssc.solver.perturbation import respond
+
+
+@dataclass(frozen=True)
+class PatternFit:
+    """Amplitudes of p patterns, and what they do to k estimated parameters."""
+
+    amplitudes: FloatArray
+    """(p,) as multiples of the patterns given."""
+    covariance: FloatArray
+    """(p, p) of the amplitudes, with errors correlated within places and moments."""
+    follows: FloatArray
+    """(k, p) movement of the estimated parameters with the amplitudes."""
+    groups: float
+    """Number of independent groups of errors that the covariance is known from."""
+
+    @property
+    def probability(self) -> float:
+        """That amplitudes are at least so far from zero by chance: Hotelling's test."""
+        count, groups = len(self.amplitudes), max(self.groups, len(self.amplitudes) + 2.0)
+        square = float(self.amplitudes @ np.linalg.solve(self.covariance, self.amplitudes))
+        return float(fdtrc(count, groups - count, square * (groups - count) / (count * (groups - 1))))
+
+
+def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | None:
+    """Amplitudes of (p, m, 2) patterns, in pixels, in the residuals of a te adjustment; None where they have none.
+
+    Patterns must be taken at predicted pixels: measured ones share their errors with the residuals.
+    """
+    # In units in which they move an observation by a pixel: some are a million times larger than others.
+    units = np.sqrt((patterns**2).sum(axis=2).mean(axis=1))
+    if not np.all(units > 0):
+        return None
+    patterns = patterns / units[:, None, None]
+    try:
+        responses = [respond(adjustment, pattern) for pattern in patterns]
+    except SingularError:
+        return None
+    weights = responses[0].weights[:, None]
+    left = np.array([response.residuals for response in responses])
+    information = -np.einsum("amc,mo,bmc->ab", patterns, weights, left, optimize=True)
+    information = 0.5 * (information + information.T)
+    values, vectors = np.linalg.eigh(information)
+    if not values[0] > 1e-9 * max(values[-1], 1e-300):
+        return None
+    inverse = (vectors / values) @ vectors.T
+    amplitudes = inverse @ np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
+    scores = np.einsum("amc,mo,mc->ma", left, weights, adjustment.residuals, optimize=True)
+    squares, groups = correlated_squares(adjustment.scene, scores)
+    covariance = inverse @ squares @ inverse
+    follows = np.array([response.globals for response in responses]).T
+    return PatternFit(amplitudes / units, covariance / np.outer(units, units), follows * units, groups)
