@@ -235,7 +235,7 @@ def test_frames_show_points_where_the_projection_says(kind, axis):
     clip = small_clip(axis)
     faulty = FaultyClip(clip, faults_of(kind, clip))
     plain = FaultyClip(clip, Faults(even_capture(COUNT)))
-    index = 20
+    index = 20 if kind == "focus_breathing" else 14  # where it is well off its mean
     x, y = np.meshgrid(np.arange(30, 130, 2.0), np.arange(30, 90, 2.0))
     pixels = np.stack((x.ravel(), y.ravel()), axis=1)
     points = clip.world_points(index, pixels)
