@@ -293,6 +293,18 @@ def test_tracks_of_shifted_crops_are_offset_by_frame(simulated):
     np.testing.assert_allclose(offsets, means[frames], atol=1e-9)
 
 
+@pytest.mark.parametrize("lens", ["pinhole", "thin_prism_fisheye"])
+@pytest.mark.parametrize("kind", ELECTRONIC)
+def test_warps_of_frames_are_interpolated_well(kind, lens):
+    clip = small_clip(lens=lens)
+    faulty = FaultyClip(clip, faults_of(kind, clip, 2.0))
+    x, y = faulty.warp(9)
+    u, v = np.meshgrid(np.arange(3, 160, 7), np.arange(2, 120, 7))
+    pixels = np.stack((u.ravel(), v.ravel()), axis=1).astype(float)
+    exact = faulty.faults.stabiliser.sensor_pixels(pixels, np.full(len(pixels), 9))
+    np.testing.assert_allclose(np.stack((x[v, u].ravel(), y[v, u].ravel()), axis=1), exact, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ELECTRONIC)
 def test_electronic_warps_are_undone_by_their_inverse(simulated, kind):
     camera = simulated.truth.camera

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import RectBivariateSpline
 from scipy.ndimage import map_coordinates
 
 from rssc.errors import InputError
@@ -13,6 +14,9 @@ from rssc.model.arrays import FloatArray
 from rssc.simulation.clip import Clip
 from rssc.simulation.faults.projection import faulty_project
 from rssc.simulation.faults.sensor import Faults, Sensor, sensor_of
+
+_WARP_SPACING = 10
+"""Pixels between the nodes of a warp: interpolation is then right to 1e-4 px."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +51,35 @@ class FaultyClip:
         image = replace(sensor, delay=sensor.delay + late).frame(source)
         if self.faults.stabiliser is None:
             return image
-        pixels = self.faults.stabiliser.sensor_pixels(self._grid, np.full(len(self._grid), index)) + self._margin
-        return self._warped(image, pixels)
+        x, y = self.warp(index)
+        channels = np.moveaxis(image.reshape(*image.shape[:2], -1).astype(np.float32), 2, 0)
+        places = (y + self._margin, x + self._margin)
+        warped = np.stack([map_coordinates(one, places, order=3, mode="nearest") for one in channels], axis=-1)
+        return np.clip(warped + 0.5, 0, 255).astype(np.uint8).reshape(*x.shape, *image.shape[2:])
+
+    def warp(self, index: int) -> tuple[FloatArray, FloatArray]:
+        """(height, width) columns and rows of the sensor that an electronic stabiliser shows in a frame.
+
+        They are exact on a coarse grid and interpolated between: a warp is smooth. OpenCV's own are rounded to 1/32 px.
+        """
+        if self.faults.stabiliser is None:
+            raise InputError("this clip has no electronic stabiliser.")
+        width, height = self.clip.camera.width, self.clip.camera.height
+        nodes_u, nodes_v = (np.linspace(0, size - 1, max(5, size // _WARP_SPACING)) for size in (width, height))
+        v, u = np.meshgrid(nodes_v, nodes_u, indexing="ij")
+        nodes = np.stack((u.ravel(), v.ravel()), axis=1)
+        exact = self.faults.stabiliser.sensor_pixels(nodes, np.full(len(nodes), index))
+        x, y = (
+            RectBivariateSpline(nodes_v, nodes_u, one.reshape(v.shape), s=0)(np.arange(height), np.arange(width))
+            for one in exact.T
+        )
+        return x, y
 
     def observe(self, points: ArrayLike, index: int) -> FloatArray:
         """(n, 2) pixels where a frame of the file shows (n, 3) points, in the image and unhidden or not."""
         points = np.asarray(points, dtype=np.float64)
         frames = np.full(len(points), index)
         return faulty_project(self.clip.camera, self.clip.motion, points, frames, self.faults, self.clip.optics)
-
-    def _warped(self, image: NDArray[np.uint8], pixels: FloatArray) -> NDArray[np.uint8]:
-        """The image at (height * width, 2) pixels of the sensor, not rounded to parts of a pixel as OpenCV's are."""
-        shape = (self.clip.camera.height, self.clip.camera.width)
-        channels = np.moveaxis(image.reshape(*image.shape[:2], -1), 2, 0)
-        warped = np.stack(
-            [map_coordinates(one.astype(np.float32), pixels.T[::-1], order=3, mode="nearest") for one in channels],
-            axis=1,
-        )
-        return np.clip(warped + 0.5, 0, 255).astype(np.uint8).reshape(*shape, *image.shape[2:])
 
     @cached_property
     def _sensor(self) -> Sensor:
@@ -73,8 +88,3 @@ class FaultyClip:
     @cached_property
     def _margin(self) -> int:
         return 0 if self.faults.stabiliser is None else self.faults.stabiliser.margin()
-
-    @cached_property
-    def _grid(self) -> FloatArray:
-        u, v = np.meshgrid(np.arange(self.clip.camera.width), np.arange(self.clip.camera.height))
-        return np.stack((u.ravel(), v.ravel()), axis=1).astype(float)
