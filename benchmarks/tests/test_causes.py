@@ -169,14 +169,16 @@ def test_seeds_are_of_their_own_and_those_for_fitting_are_never_reported():
 
 
 def test_clips_for_faults_can_have_them_all(monkeypatch):
-    good = SimpleNamespace(doubts=())
-    monkeypatch.setattr(faulty_draws, "content_of", lambda clip: good)
-    strengths = {"optical_stabilisation": (4.0,), "electronic_rows": (6.0,), "zoom": (0.6,)}
-    drawn = base_draws(2, REPORTED, strengths)
-    assert all(case.faults(clip_of(case.drawn)) for case in faulty_cases(drawn, strengths, 1, 2)[2:])
-    with pytest.raises(InputError, match="only 0 of 3"):
-        base_draws(2, REPORTED[:3], {"optical_stabilisation": (400.0,)})
-    monkeypatch.setattr(faulty_draws, "content_of", lambda clip: SimpleNamespace(doubts=("blur",)))
+    content = SimpleNamespace(doubts=())
+    clip = clip_of(draw(REPORTED[0], lens="radial", motion="shaky"))
+    monkeypatch.setattr(faulty_draws, "clip_of", lambda drawn: clip)
+    monkeypatch.setattr(faulty_draws, "content_of", lambda clip: content)
+    strengths = {"optical_stabilisation": (0.1, 0.5), "electronic_rows": (0.5,), "zoom": (0.6,)}
+    assert [drawn.seed for drawn in base_draws(2, REPORTED, strengths)] == list(REPORTED[:2])
+    for fault in ("optical_stabilisation", "electronic_shift"):
+        with pytest.raises(InputError, match="only 0 of 3"):
+            base_draws(2, REPORTED[:3], {fault: (0.1, 400.0)})
+    content.doubts = ("blur",)
     with pytest.raises(InputError, match="only 0 of 3"):
         base_draws(2, REPORTED[:3], strengths)
 
@@ -195,27 +197,29 @@ def small(seed=5003, **fixed):
 
 def test_files_are_what_a_user_would_have(tmp_path):
     png, video = small(crf=None, exposure=0.0, fps=30.0), small(crf=20, exposure=0.0, fps=120.0)
-    jittered = faulty_frames(FaultyDraw(png, "stamp_jitter", 0.1), clip_of(png), tmp_path)
-    steps = np.diff(ImageFolder(jittered, None).times_s)
+    clip = clip_of(png)
+
+    def folder(drawn, *fault):
+        return faulty_frames(FaultyDraw(drawn, *fault), clip, tmp_path)
+
+    steps = np.diff(ImageFolder(folder(png, "stamp_jitter", 0.1), None).times_s)
     assert 0.02 < steps.std() * 30 < 0.3
-    dropped = faulty_frames(FaultyDraw(png, "dropped_frames", 2), clip_of(png), tmp_path)
+    dropped = folder(png, "dropped_frames", 2)
     assert len(ImageFolder(dropped, 30.0).names) == 14
-    slow = faulty_frames(FaultyDraw(video, "tagged_slow_motion", 4.0), clip_of(video), tmp_path)
+    slow = folder(video, "tagged_slow_motion", 4.0)
     assert np.diff(Video(slow / VIDEO_NAME, None).times_s) == pytest.approx(1 / 30, abs=1e-4)
-    again = faulty_frames(FaultyDraw(png, "dropped_frames", 2), clip_of(png), tmp_path)
-    other = faulty_frames(FaultyDraw(png, "dropped_frames", 1), clip_of(png), tmp_path)
-    assert again == dropped != other
-    clean = faulty_frames(FaultyDraw(png), clip_of(png), tmp_path)
-    assert clean == frames_of(png, clip_of(png), tmp_path)
+    assert folder(png, "dropped_frames", 2) == dropped != folder(png, "dropped_frames", 1)
+    assert folder(png) == frames_of(png, clip, tmp_path)
 
 
 def test_a_clip_is_calibrated_and_compared(tmp_path, monkeypatch):
     case = FaultyDraw(small(crf=None, exposure=0.0, fps=30.0, readout=0.5, axis="rows"), "stamp_jitter", 0.05)
-    given = []
+    given, clip = [], clip_of(case.drawn)
+    monkeypatch.setattr(faulty_draws, "clip_of", lambda drawn: clip)
 
     def calibrate(source, fps=None):
         given.append(fps)
-        return replace(calibration(clip_of(case.drawn).camera.lens), reasons=("the time stamps jitter",), status="weak")
+        return replace(calibration(clip.camera.lens), reasons=("the time stamps jitter",), status="weak")
 
     monkeypatch.setattr(faulty_draws, "calibrate", calibrate)
     one = run_faulty(case, named_causes, tmp_path)
