@@ -117,7 +117,7 @@ def run_draw(drawn: Draw, frames_cache: Path | None = None) -> DrawnOutcome:
     clip = clip_of(drawn)
     with tempfile.TemporaryDirectory() as scratch:
         folder = frames_of(drawn, clip, Path(scratch) if frames_cache is None else frames_cache)
-        content = Content(**json.loads((folder / _CONTENT_NAME).read_text()))
+        content = read_content(folder)
         began = time.perf_counter()
         try:
             found = calibrate(folder, fps=drawn.fps) if drawn.crf is None else calibrate(folder / VIDEO_NAME)
@@ -184,24 +184,36 @@ def exposure_of(found: Calibration) -> tuple[float | None, float | None]:
 
 def frames_of(drawn: Draw, clip: Clip, cache_folder: Path) -> Path:
     """The folder with the frames of a clip, PNG files or a video, and `Content`; rendered where it is not there yet."""
-    folder = cache_folder / f"{drawn.seed:05d}-{_key(drawn)}"
+
+    def fill(folder: Path) -> None:
+        middle: list[NDArray[np.uint8]] = []
+
+        def frames() -> Iterator[NDArray[np.uint8]]:
+            for index, frame in enumerate(stabilised_frames(clip) if drawn.stabilised else clip):
+                if index == len(clip) // 2:
+                    middle.append(frame)
+                yield frame
+
+        if drawn.crf is not None:
+            write_video(frames(), folder / VIDEO_NAME, drawn.fps, drawn.crf, drawn.preset)
+        else:
+            write_images(frames(), folder)
+        (folder / _CONTENT_NAME).write_text(json.dumps(asdict(content_of(clip, middle[0]))) + "\n")
+
+    return filled_once(cache_folder / f"{drawn.seed:05d}-{frames_key(drawn)}", fill)
+
+
+def read_content(folder: Path) -> Content:
+    """Of the clip in a folder of `frames_of`."""
+    return Content(**json.loads((folder / _CONTENT_NAME).read_text()))
+
+
+def filled_once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """A folder, filled where it is not there yet; it appears when it is complete."""
     if folder.exists():
         return folder
-    partial_folder = Path(tempfile.mkdtemp(prefix=folder.name, suffix=".part", dir=_made(cache_folder)))
-    middle: list[NDArray[np.uint8]] = []
-
-    def frames() -> Iterator[NDArray[np.uint8]]:
-        for index, frame in enumerate(stabilised_frames(clip) if drawn.stabilised else clip):
-            if index == len(clip) // 2:
-                middle.append(frame)
-            yield frame
-
-    if drawn.crf is not None:
-        write_video(frames(), partial_folder / VIDEO_NAME, drawn.fps, drawn.crf, drawn.preset)
-    else:
-        write_images(frames(), partial_folder)
-    content = content_of(clip, middle[0])
-    (partial_folder / _CONTENT_NAME).write_text(json.dumps(asdict(content)) + "\n")
+    partial_folder = Path(tempfile.mkdtemp(prefix=folder.name, suffix=".part", dir=_made(folder.parent)))
+    fill(partial_folder)
     try:
         partial_folder.rename(folder)
     except OSError:  # another process was faster
@@ -214,7 +226,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _key(drawn: Draw) -> str:
+def frames_key(drawn: Draw) -> str:
     """Of a clip's frames: another one where the draw, or the code that makes frames from it, is another."""
     text = json.dumps(asdict(drawn), sort_keys=True) + _renderer_version()
     return hashlib.sha256(text.encode()).hexdigest()[:16]
