@@ -16,7 +16,10 @@ The first inference of a stretch ends after `all`: it only has to predict where 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rssc.inference.choices import CHOICES, try_shutters
+from rssc.inference.departures import Departure, find_departures
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
@@ -45,6 +48,8 @@ class Inference:
     """"rows", "columns" and "global", on a subset of the tracks."""
     alternation: float = 1.0
     """Of the motion, see `motion.alternation`: negative where the camera vibrates faster than its frames resolve."""
+    departures: tuple[Departure, ...] = ()
+    """What the camera does that the model does not know."""
 
     @property
     def covariance(self) -> Covariance:
@@ -107,7 +112,9 @@ def infer(
     best = settle_motion(chosen, common, without_outliers(chosen))
     report(0.9)
     correlation = track_correlation(best)
-    return Inference(best, _assess(best, lenses), lenses, correlation, shutters, alternation(best))
+    departures = find_departures(best)
+    uncertainty = _assess(best, lenses, departures)
+    return Inference(best, uncertainty, lenses, correlation, shutters, alternation(best), departures)
 
 
 def _choose_shutter_and_lens(
@@ -150,7 +157,9 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
     return Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
 
 
-def _assess(chosen: Adjustment, lenses: Sequence[Candidate]) -> Uncertainty:
+def _assess(chosen: Adjustment, lenses: Sequence[Candidate], departures: Sequence[Departure]) -> Uncertainty:
     spread = lens_spread(lenses, chosen.scene.camera.lens.model)
-    contributions = (Contribution("lens", spread.matrix + series_covariance(chosen), common=True),)
+    contributions = [Contribution("lens", spread.matrix + series_covariance(chosen), common=True)]
+    if departures:
+        contributions.append(Contribution("camera", np.sum([one.matrix for one in departures], axis=0), common=False))
     return assess_uncertainty(chosen, shared_error_covariance(chosen), contributions)

@@ -5,7 +5,7 @@ term of the lens, a principal point that follows the motion, a focal length that
 readout take up most of it (`solver.perturbation`); what they cannot follow is looked for in the residuals. With P the
 patterns, M P what is left of them, w the weights of the observations and r their residuals,
 
-    information  G = -(P' w M P)        amplitudes  a = G^-1 P' w r        variance  G^-1 B G^-1
+    information  G = -(P' w M P)        amplitudes  a = -G^-1 P' w r        variance  G^-1 B G^-1
 
 with B that of correlated scores (see `shared_errors`). The estimate moves with a by F a, where F is what it follows.
 """
@@ -36,11 +36,15 @@ class PatternFit:
     """Number of independent groups of errors that the covariance is known from."""
 
     @property
+    def square(self) -> float:
+        """Of the distance of the amplitudes from zero, in their standard deviations."""
+        return float(self.amplitudes @ np.linalg.solve(self.covariance, self.amplitudes))
+
+    @property
     def probability(self) -> float:
         """That amplitudes are at least so far from zero by chance: Hotelling's test."""
         count, groups = len(self.amplitudes), max(self.groups, len(self.amplitudes) + 2.0)
-        square = float(self.amplitudes @ np.linalg.solve(self.covariance, self.amplitudes))
-        return float(fdtrc(count, groups - count, square * (groups - count) / (count * (groups - 1))))
+        return float(fdtrc(count, groups - count, self.square * (groups - count) / (count * (groups - 1))))
 
 
 def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | None:
@@ -65,7 +69,7 @@ def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | N
     if not values[0] > 1e-9 * max(values[-1], 1e-300):
         return None
     inverse = (vectors / values) @ vectors.T
-    amplitudes = inverse @ np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
+    amplitudes = -inverse @ np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
     scores = np.einsum("amc,mo,mc->ma", left, weights, adjustment.residuals, optimize=True)
     squares, groups = correlated_squares(adjustment.scene, scores)
     covariance = inverse @ squares @ inverse

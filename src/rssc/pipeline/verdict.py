@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
 from rssc.model.calibration import FrameShare, Status
 from rssc.model.camera import Camera
@@ -163,7 +164,9 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
         found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
         found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
-    if inference.alternation < VERDICT.vibrating:
+    found += [_of_departure(one) for one in inference.departures]
+    # Motion that follows what a camera is not rigid by looks like vibration, too.
+    if inference.alternation < VERDICT.vibrating and not inference.departures:
         found.append(
             "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
             "its error bar: hold it in your hands, or on a softer mount"
@@ -176,6 +179,18 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     if per_frame < VERDICT.min_observations_per_frame:
         found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
     return found + _misfit(inference)
+
+
+def _of_departure(departure: Departure) -> str:
+    if departure.cause == "optical_stabilisation":
+        return (
+            f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
+            "stabilisation, which also changes the focal length found: switch it off, or use another lens of the phone"
+        )
+    return (
+        f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "
+        "zoom: lock focus and zoom"
+    )
 
 
 def _misfit(inference: Inference) -> list[str]:

@@ -17,6 +17,7 @@ PART_WORDS = {
     "noise": "noise",
     "shared": "shared errors",
     "lens": "lens model",
+    "camera": "camera not rigid",
     "windows": "windows",
     "rest": "empirical rest",
     "own": "own errors",
