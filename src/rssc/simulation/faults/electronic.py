@@ -7,7 +7,7 @@ Pixels p of the image and q of the sensor (both counted from the image's corner 
     rows        q = project(R(t(q)) R(t0)^T exp(share * fast) unproject(p))
 
 with the fast rotation at t0, the middle of the frame's readout. With row correction, rotation during the readout is
-taken back, too: to who turns without moving, the shutter seems global.
+taken back, too, all of it however small the share: where a camera turns without moving, its shutter seems global.
 """
 
 from dataclasses import dataclass

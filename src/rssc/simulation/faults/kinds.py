@@ -42,11 +42,11 @@ def _stabilised(warp: Warp) -> FaultKind:
     return FaultKind("root mean square shift of the image's middle in px", make)
 
 
-def _timed(strength: str, capture: Callable[[np.random.Generator, int, float], Capture]) -> FaultKind:
+def _timed(meaning: str, capture: Callable[[np.random.Generator, int, float], Capture]) -> FaultKind:
     def make(rng: np.random.Generator, motion: Motion, camera: Camera, count: int, strength: float) -> Faults:
         return Faults(capture(rng, count, strength))
 
-    return FaultKind(strength, make)
+    return FaultKind(meaning, make)
 
 
 FAULTS: dict[str, FaultKind] = {
