@@ -39,7 +39,7 @@ def _stabilised(warp: Warp) -> FaultKind:
         stabiliser = electronic_stabilisation(motion, camera, count, strength, warp)
         return Faults(even_capture(count), stabiliser=stabiliser)
 
-    return FaultKind("root mean square shift of the image's middle in px", make)
+    return FaultKind("share of the fast rotation that is taken back", make)
 
 
 def _timed(meaning: str, capture: Callable[[np.random.Generator, int, float], Capture]) -> FaultKind:
