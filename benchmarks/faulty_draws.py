@@ -119,7 +119,8 @@ def _base(seed: int) -> Draw:
     return replace(
         drawn,
         readout=drawn.readout if abs(drawn.readout) >= 0.2 and seconds <= _USUAL_READOUT_S else 0.5,
-        exposure=drawn.exposure if drawn.exposure <= 0.4 else 0.3,
+        # Blur is asked about elsewhere, and long exposures take long to render.
+        exposure=min(drawn.exposure, 0.1),
         crf=None if drawn.crf is None else min(drawn.crf, 24),
     )
 
