@@ -58,7 +58,7 @@ def _trial(strengths: Sequence[float], *right: str) -> Trial:
     return Trial(tuple(strengths), frozenset(right))
 
 
-_ELECTRONIC = _trial((0.1, 0.3, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0), "electronic_stabilisation")
+_ELECTRONIC = _trial((0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.8, 1.0), "electronic_stabilisation")
 _JITTER = _trial((0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "frame_times")
 TRIALS: dict[str, Trial] = {
     "optical_stabilisation": _trial((0.03, 0.1, 0.3, 0.6, 1.2, 2.0, 3.0, 4.0), "optical_stabilisation"),

@@ -175,7 +175,7 @@ def test_clips_for_faults_can_have_them_all(monkeypatch):
     monkeypatch.setattr(faulty_draws, "content_of", lambda clip: content)
     strengths = {"optical_stabilisation": (0.1, 0.5), "electronic_rows": (0.5,), "zoom": (0.6,)}
     assert [drawn.seed for drawn in base_draws(2, REPORTED, strengths)] == list(REPORTED[:2])
-    for fault in ("optical_stabilisation", "electronic_shift"):
+    for fault in ("optical_stabilisation", "focus_breathing"):
         with pytest.raises(InputError, match="only 0 of 3"):
             base_draws(2, REPORTED[:3], {fault: (0.1, 400.0)})
     content.doubts = ("blur",)

@@ -4,10 +4,10 @@ Pixels p of the image and q of the sensor (both counted from the image's corner 
 
     shift       q = p + share * (how far the fast rotation has moved the image's centre)
     rotation    q = project(exp(share * fast) unproject(p))
-    rows        q = project(R(t(q)) R(t0)^T exp(share * fast) unproject(p))
+    rows        q = project((R(t(q)) R(t0)^T)^share exp(share * fast) unproject(p))
 
 with the fast rotation at t0, the middle of the frame's readout. With row correction, rotation during the readout is
-taken back, too: to who turns without moving, the shutter seems global.
+taken back, too: with a share of one, the shutter of a camera that turns without moving seems global.
 """
 
 from dataclasses import dataclass
@@ -54,6 +54,8 @@ class ElectronicStabilisation:
     """(n,) time of each frame's first image row at rest, in frame intervals."""
     angles: FloatArray
     """(n, 3) by how much each frame is turned back, in rad about the camera's axes."""
+    share: float
+    """Of the rotation during the readout that is taken back, with row correction."""
 
     def image_pixels(self, pixels: FloatArray, frames: IntArray) -> FloatArray:
         """(n, 2) where (n,) frames show what is at (n, 2) pixels of the sensor."""
@@ -99,11 +101,12 @@ class ElectronicStabilisation:
             return turns
         middle = self.starts + 0.5 * self.camera.shutter.readout_ratio
         there = self.motion.cam_from_world(middle)[frames, :, :3]
-        return self.motion.cam_from_world(times)[:, :, :3] @ there.transpose(0, 2, 1) @ turns
+        within = self.motion.cam_from_world(times)[:, :, :3] @ there.transpose(0, 2, 1)
+        return Rotation.from_rotvec(self.share * Rotation.from_matrix(within).as_rotvec()).as_matrix() @ turns
 
 
 def electronic_stabilisation(
-    motion: Motion, camera: Camera, frame_count: int, rms_px: float, warp: Warp
+    motion: Motion, camera: Camera, frame_count: int, share: float, warp: Warp
 ) -> ElectronicStabilisation:
     """A stabiliser that takes back a share of the fast rotation of every frame.
 
@@ -111,16 +114,12 @@ def electronic_stabilisation(
         motion: The camera's.
         camera: Of the image, where nothing is moved.
         frame_count: Length of the clip, whose frames are taken evenly.
-        rms_px: Root mean square length of how far the middle of the image is moved.
+        share: Of the fast rotation, from 0 to 1.
         warp: What is done to a frame.
     """
+    if not 0 <= share <= 1:
+        raise InputError(f"a stabiliser is to take back {share:g} of the fast rotation; expected a share from 0 to 1.")
     times = sample_times(frame_count)
     starts = np.arange(frame_count, dtype=float)
     angles = CubicSpline(times, fast_rotation(motion, times))(starts + 0.5 * camera.shutter.readout_ratio)
-    full = float(np.sqrt((centre_shift(camera.lens, angles) ** 2).sum(axis=1).mean()))
-    if rms_px > full:
-        raise InputError(
-            f"stabilisation of {rms_px:g} px is more than the fast rotation of this motion, {full:.2g} px; ask for "
-            "less, or for a shakier motion."
-        )
-    return ElectronicStabilisation(warp, camera, motion, starts, angles * (rms_px / full))
+    return ElectronicStabilisation(warp, camera, motion, starts, share * angles, share)

@@ -39,14 +39,14 @@ def _stabilised(warp: Warp) -> FaultKind:
         stabiliser = electronic_stabilisation(motion, camera, count, strength, warp)
         return Faults(even_capture(count), stabiliser=stabiliser)
 
-    return FaultKind("root mean square shift of the image's middle in px", make)
+    return FaultKind("share of the fast rotation that is taken back", make)
 
 
-def _timed(strength: str, capture: Callable[[np.random.Generator, int, float], Capture]) -> FaultKind:
+def _timed(meaning: str, capture: Callable[[np.random.Generator, int, float], Capture]) -> FaultKind:
     def make(rng: np.random.Generator, motion: Motion, camera: Camera, count: int, strength: float) -> Faults:
         return Faults(capture(rng, count, strength))
 
-    return FaultKind(strength, make)
+    return FaultKind(meaning, make)
 
 
 FAULTS: dict[str, FaultKind] = {
