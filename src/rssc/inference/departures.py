@@ -17,7 +17,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
-from rssc.inference.patterns import fit_patterns
+from rssc.inference.patterns import PatternFit, fit_patterns
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
 from rssc.runtime.constants import Constants
@@ -62,24 +62,31 @@ class Departure:
 
 
 def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
-    """Departures of a te adjustment that cannot be chance, the least likely chance first."""
-    found = [one for cause in _PATTERNS if (one := _departure(adjustment, cause)) is not None]
+    """Departures of a te adjustment that cannot be chance, the least likely chance first.
+
+    All are fitted together: what one explains is no sign of another.
+    """
+    scene = adjustment.scene
+    pixels = scene.tracks.pixels + adjustment.residuals
+    patterns = {cause: follow(scene, pixels) for cause, follow in _PATTERNS.items()}
+    fit = fit_patterns(adjustment, np.concatenate(list(patterns.values())))
+    if fit is None:
+        return ()
+    found: list[Departure] = []
+    begin = 0
+    for cause, own in patterns.items():
+        found.append(_departure(scene, cause, own, fit.part(slice(begin, begin + len(own)))))
+        begin += len(own)
     return tuple(sorted((one for one in found if one.probability < DEPARTURES.chance), key=lambda one: one.probability))
 
 
-def _departure(adjustment: Adjustment, cause: str) -> Departure | None:
-    scene = adjustment.scene
-    pixels = scene.tracks.pixels + adjustment.residuals
-    patterns = _PATTERNS[cause](scene, pixels)
-    fit = fit_patterns(adjustment, patterns)
-    if fit is None:
-        return None
+def _departure(scene: Scene, cause: str, patterns: FloatArray, fit: PatternFit) -> Departure:
     known = np.linalg.inv(fit.covariance)
     covariance = np.linalg.inv(known + np.eye(len(known)) / _SIGMAS[cause] ** 2)
     amplitudes = covariance @ known @ fit.amplitudes
     squares = float((np.einsum("p,pmc->mc", amplitudes, patterns) ** 2).sum())
     share = cause == "focus_breathing"
-    whole = float((_outward(scene, pixels) ** 2).sum()) if share else float(len(pixels))
+    whole = float((_outward(scene, scene.tracks.pixels) ** 2).sum()) if share else float(len(scene.tracks))
     matrix = fit.follows @ (covariance + np.outer(amplitudes, amplitudes)) @ fit.follows.T
     return Departure(cause, float(np.sqrt(squares / whole)), fit.probability, matrix)
 

@@ -35,6 +35,12 @@ class PatternFit:
     groups: float
     """Number of independent groups of errors that the covariance is known from."""
 
+    def part(self, chosen: slice) -> "PatternFit":
+        """Some of the patterns, where the others may also be there."""
+        return PatternFit(
+            self.amplitudes[chosen], self.covariance[chosen, chosen], self.follows[:, chosen], self.groups
+        )
+
     @property
     def square(self) -> float:
         """Of the distance of the amplitudes from zero, in their standard deviations."""
