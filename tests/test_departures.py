@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.inference.departures import find_departures
 from rssc.inference.infer import infer
 from rssc.model import Camera, Shutter
 from rssc.simulation import simulate_scene
@@ -46,4 +45,3 @@ def test_a_camera_that_is_not_rigid_is_named_and_its_bars_hold(kind, strength, c
     assert found.uncertainty.parts["camera"]["fx"] > 0
     lens = found.adjustment.scene.camera.lens
     assert abs(lens.fx - camera.lens.fx) < 4 * found.covariance.sigma("fx")
-    assert find_departures(found.adjustment)[0].probability == found.departures[0].probability

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rssc.inference.choices import CHOICES, try_shutters
-from rssc.inference.departures import Departure, find_departures
+from rssc.inference.departures import Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
@@ -113,6 +113,8 @@ def infer(
     report(0.9)
     correlation = track_correlation(best)
     departures = find_departures(best)
+    if departures:
+        best, departures = take_out(best, departures)
     uncertainty = _assess(best, lenses, departures)
     return Inference(best, uncertainty, lenses, correlation, shutters, alternation(best), departures)
 
