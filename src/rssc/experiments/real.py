@@ -48,7 +48,7 @@ class _Result:
     readout_ratio: float
     """NaN where the method estimates none."""
     times_s: FloatArray
-    """(n,) of the frames that it placed."""
+    """(n,) that its poses refer to, of the frames that it placed."""
     cam_from_world: FloatArray
     """(n, 3, 4)"""
     status: str
@@ -145,7 +145,10 @@ class _Work:
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])
         reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"
-        return _Result(found.lens, np.nan, footage.times_s[placed], poses, "done", reason)
+        # A frame's time is that of its first row. Our poses are of that moment; one pose for all rows is about that of
+        # the middle one. COLMAP cannot know when that is read: it gets the true readout.
+        half_readout_s = self._recording.truth.shutter.readout_ratio / 2 * footage.frame_interval_s
+        return _Result(found.lens, np.nan, footage.times_s[placed] + half_readout_s, poses, "done", reason)
 
     def _prepare(self) -> None:
         """Computes what the five methods and auto share."""
