@@ -8,7 +8,7 @@ resumed.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_ro
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
 from rssc.footage.footage import Footage, choose_stretches, read_footage
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
@@ -33,6 +33,9 @@ from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import RefinedStretch, infer_refined, refine_stretch
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages, silent
+from rssc.solver.bundle import Adjustment
+from rssc.solver.methods import METHODS
+from rssc.solver.problem import link_neighbours
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
@@ -144,11 +147,11 @@ class _Work:
                                report=lambda share: self._progress(COLMAP, share))  # fmt: skip
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])
-        reason = "" if len(placed) == len(footage) else f"places {len(placed)} of {len(footage)} frames"
         # A frame's time is that of its first row. Our poses are of that moment; one pose for all rows is about that of
         # the middle one. COLMAP cannot know when that is read: it gets the true readout.
         half_readout_s = self._recording.truth.shutter.readout_ratio / 2 * footage.frame_interval_s
-        return _Result(found.lens, np.nan, footage.times_s[placed] + half_readout_s, poses, "done", reason)
+        times_s = footage.times_s[placed] + half_readout_s
+        return _Result(found.lens, np.nan, times_s, poses, "done", _placed_of(placed, len(footage)))
 
     def _prepare(self) -> None:
         """Computes what the five methods and auto share."""
@@ -166,7 +169,13 @@ class _Work:
             raise self._refined
         stage = Stages(lambda _, share: self._progress(method, share))
         result = infer_refined(self._refined, method, stage)
-        return _from_calibration(conclude([result], replace(self._options, method=method), stage))
+        found = _from_calibration(conclude([result], replace(self._options, method=method), stage))
+        placed = _placed_frames(result.inference.adjustment)
+        reason = _placed_of(placed, len(found.times_s))
+        return replace(
+            found, times_s=found.times_s[placed], cam_from_world=found.cam_from_world[placed],
+            reason="; ".join(text for text in (found.reason, reason) if text),
+        )  # fmt: skip
 
     def _target(self) -> _Result:
         recording = self._recording
@@ -194,6 +203,22 @@ class _Work:
 def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
     values = {"fx": lens.fx, "fy": lens.fy, "cx": lens.cx, "cy": lens.cy, "readout_ratio": readout_ratio}
     return tuple(float(values[name]) for name in PARAMETERS)
+
+
+def _placed_frames(adjustment: Adjustment) -> IntArray:
+    """(n,) frames whose poses an adjustment estimates.
+
+    ce needs neighbours on both sides: it leaves the poses of one or two frames at the ends as it was given them, not
+    even in the world of the others.
+    """
+    scene, method = adjustment.scene, METHODS[adjustment.options.method]
+    if not method.free_poses:
+        return np.arange(scene.tracks.frame_count)
+    return np.unique(link_neighbours(scene, method, adjustment.options)[0].frames)
+
+
+def _placed_of(placed: Sized, count: int) -> str:
+    return "" if len(placed) == count else f"places {len(placed)} of {count} frames"
 
 
 def _from_calibration(calibration: Calibration) -> _Result:
