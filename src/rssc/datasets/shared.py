@@ -1,7 +1,7 @@
 """The clips of the shared data: `$RSSC_DATA`, or `../shared/data` beside the folder one is in.
 
-The studies use three of them; `find_real_clips` gives all whose camera is known. Their values come with the data. Clip
-A is undistorted, so that its lens is a pinhole and its rows have to be mapped back to the sensor. The GoPro's laboratory
+The studies use three; `find_real_clips` gives all whose camera is known. Their values come with the data. Clip A is
+undistorted, so that its lens is a pinhole and its rows have to be mapped back to the sensor. The GoPro's laboratory
 lens is an arctangent of the radius; its focal lengths are comparable to those of a fisheye at the image's centre. The
 Kinect's values come from a hand-held board and from another unit, and are in doubt themselves.
 """
