@@ -1,5 +1,6 @@
 """The trajectory error of the real study uses one clock: a simulated camera in the layout of the shared Kinect clip."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -75,7 +76,12 @@ def test_every_method_gives_the_poses_of_first_rows(kinect, simulated, method, t
     errors = [row.ate for row in rows]
     assert np.argmin(errors) == 2
     assert errors[0] > 5 * errors[2] < errors[4]
-    assert rows[2].reason == {"ceq": "places 22 of 24 frames", "ceh": "places 21 of 24 frames"}.get(method, "")
+    placed = {"ceq": "places 22 of 24 frames; ", "ceh": "places 21 of 24 frames; "}.get(method, "")
+    assert rows[2].reason.startswith(f"{placed}ATE 0.00")
+    # The remark has the offset, to the half millisecond to which the names give the clock.
+    for row, delay_s in ((rows[0], -13e-3), (rows[4], 13e-3)):
+        text = re.fullmatch(r".*if all frames were ([\d.]+) ms (later|earlier)", row.reason)
+        assert float(text[1]) == pytest.approx(13, abs=0.7) and (text[2] == "later") == (delay_s < 0)
 
 
 def test_a_global_shutter_pose_is_that_of_the_middle_row(kinect, simulated, tmp_path, monkeypatch):

@@ -27,6 +27,9 @@ _KINECT = ("kinect_fr1_desk", "rgb")
 _KINECT_POSES = ("kinect_fr1_desk", "groundtruth.tum")
 _KINECT_INTERVAL_S = 33.338e-3
 """At which the camera ran; the names of the files are the host's times, quantised to 4 ms."""
+_KINECT_CLOCK_DOUBT_S = 0.05
+"""The host stamps a frame when it has it: after its readout of 26 ms and about a frame of transfer at most; whether
+that was corrected for when the truth was recorded, the data does not say."""
 _KINECT_WINDOW = 80
 """Frames of the study, the most informative half of 160: every method solves them within minutes."""
 _BOARD = "aprilgrid:6x6:0.088:0.3"
@@ -136,4 +139,4 @@ def _kinect_trajectory(folder: Path) -> TrueTrajectory | None:
     # Frames are timed at the camera's constant rate; of the host's clock only its offset is left. Every name gives it
     # to within 4 ms. The medians of quarters of the clip differ by 0.6 ms, which is 0.3 mm at the usual 0.5 m/s.
     offsets_s = names_s - _KINECT_INTERVAL_S * np.arange(len(names_s))
-    return TrueTrajectory(path, float(np.median(offsets_s)))
+    return TrueTrajectory(path, float(np.median(offsets_s)), _KINECT_CLOCK_DOUBT_S)

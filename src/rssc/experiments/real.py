@@ -16,31 +16,26 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rssc.datasets.sequence import Sequence as Recording
-from rssc.datasets.trajectory_error import aligned_error
 from rssc.errors import InputError, NotCalibratableError, RsscError
 from rssc.experiments.colmap_pipeline import COLMAP_MODELS, ColmapResult, run_colmap
 from rssc.experiments.real_results import RealRow, empty_row, open_rows, save_rows
+from rssc.experiments.real_trajectory import placed_frames, study_error
 from rssc.experiments.results import PARAMETERS
 from rssc.experiments.synthetic import METHOD_NAMES
 from rssc.footage.footage import Footage, choose_stretches, read_footage
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
-from rssc.model.poses import camera_centres
 from rssc.pipeline.calibrate import conclude
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import RefinedStretch, infer_refined, refine_stretch
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages, silent
-from rssc.solver.bundle import Adjustment
-from rssc.solver.methods import METHODS
-from rssc.solver.problem import link_neighbours
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
 """Rows of the table, in its order."""
-_LEAST_POSES = 3
 
 
 @dataclass(frozen=True)
@@ -131,9 +126,10 @@ class _Work:
         except RsscError as error:
             return empty_row(*head, str(error))
         estimates = _parameters(found.lens, found.readout_ratio)
-        truth = _parameters(recording.truth.lens, recording.truth.shutter.readout_ratio)
-        errors = tuple(abs(a - b) for a, b in zip(estimates, truth, strict=True))
-        ate, reason = self._trajectory_error(found)
+        true_values = _parameters(recording.truth.lens, recording.truth.shutter.readout_ratio)
+        errors = tuple(abs(a - b) for a, b in zip(estimates, true_values, strict=True))
+        truth = recording.trajectory
+        ate, reason = (np.nan, "") if truth is None else study_error(truth, found.times_s, found.cam_from_world)
         return RealRow(*head, found.lens.model, estimates, errors, ate, found.status,
                        "; ".join(text for text in (found.reason, reason) if text),
                        time.perf_counter() - began)  # fmt: skip
@@ -170,7 +166,7 @@ class _Work:
         stage = Stages(lambda _, share: self._progress(method, share))
         result = infer_refined(self._refined, method, stage)
         found = _from_calibration(conclude([result], replace(self._options, method=method), stage))
-        placed = _placed_frames(result.inference.adjustment)
+        placed = placed_frames(result.inference.adjustment)
         reason = _placed_of(placed, len(found.times_s))
         return replace(
             found, times_s=found.times_s[placed], cam_from_world=found.cam_from_world[placed],
@@ -186,35 +182,10 @@ class _Work:
         )
         return _from_calibration(found)
 
-    def _trajectory_error(self, found: _Result) -> tuple[float, str]:
-        """Root mean square of the distances of camera centres after Sim(3) alignment, or NaN and why."""
-        if self._recording.trajectory is None:
-            return np.nan, ""
-        truth = self._recording.trajectory.centres_at(found.times_s)
-        known = np.isfinite(truth).all(axis=1)
-        if known.sum() < _LEAST_POSES:
-            return np.nan, f"only {int(known.sum())} frames have a true pose"
-        try:
-            return aligned_error(camera_centres(found.cam_from_world[known]), truth[known]).rmse, ""
-        except InputError as error:
-            return np.nan, str(error)
-
 
 def _parameters(lens: Lens, readout_ratio: float) -> tuple[float, ...]:
     values = {"fx": lens.fx, "fy": lens.fy, "cx": lens.cx, "cy": lens.cy, "readout_ratio": readout_ratio}
     return tuple(float(values[name]) for name in PARAMETERS)
-
-
-def _placed_frames(adjustment: Adjustment) -> IntArray:
-    """(n,) frames whose poses an adjustment estimates.
-
-    ce needs neighbours on both sides: it leaves the poses of one or two frames at the ends as it was given them, not
-    even in the world of the others.
-    """
-    scene, method = adjustment.scene, METHODS[adjustment.options.method]
-    if not method.free_poses:
-        return np.arange(scene.tracks.frame_count)
-    return np.unique(link_neighbours(scene, method, adjustment.options)[0].frames)
 
 
 def _placed_of(placed: Sized, count: int) -> str:
