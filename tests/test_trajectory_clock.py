@@ -91,6 +91,7 @@ def test_a_global_shutter_pose_is_that_of_the_middle_row(kinect, simulated, tmp_
         poses = simulated.motion.cam_from_world(np.arange(FRAMES) + moment)
 
         def found(folder, names, poses=poses, **options):
+            assert options["camera_model"] == "OPENCV"  # not the truth's FULL_OPENCV, which runs away
             return real.ColmapResult(kinect.truth.lens, dict(zip(names, poses, strict=True)))
 
         monkeypatch.setattr(real, "run_colmap", found)
