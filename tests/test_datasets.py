@@ -205,10 +205,12 @@ def test_shared_clips_are_left_out_with_a_reason_where_absent(tmp_path, monkeypa
 
 
 def test_shared_clips_where_present(shared_data):
-    clip_a, gopro = find_sequences(shared.NAME).sequences
+    clip_a, gopro, kinect = find_sequences(shared.NAME).sequences
     assert clip_a.truth.shutter.readout_ratio == 0.6036 and clip_a.target is not None
     assert gopro.undistorted_from is None
-    assert all(sequence.source.is_dir() for sequence in (clip_a, gopro))
+    assert all(sequence.source.is_dir() for sequence in (clip_a, gopro, kinect))
+    assert kinect.trajectory is not None and kinect.fps is not None
+    assert np.isfinite(kinect.trajectory.centres_at(np.arange(160) / kinect.fps)).all()
 
 
 def test_real_clips_have_the_doubts_of_their_truth(shared_data):
@@ -308,8 +310,8 @@ def test_rows_that_cannot_be_filled_say_why_and_are_kept(tmp_path, recording, mo
 
 
 def test_figures_of_a_method_against_the_truth(tmp_path, recording, monkeypatch):
-    """COLMAP's answer, made up: a similarity of the true trajectory, and one frame not placed."""
-    times_s = 0.05 * np.arange(10)
+    """COLMAP's answer, made up: a similarity of the true trajectory at middle rows, and one frame not placed."""
+    times_s = 0.0125 * np.arange(40)
     positions, rotations = imu_poses(times_s)
     lines = [" ".join(map(str, (t, *p, *q))) for t, p, q in zip(times_s, positions, rotations.as_quat(), strict=True)]
     (tmp_path / "one/trajectory.tum").write_text("\n".join(lines))
@@ -318,8 +320,9 @@ def test_figures_of_a_method_against_the_truth(tmp_path, recording, monkeypatch)
     def found(folder, names, **options):
         cam_from_world = {}
         for i, name in enumerate(names[1:], 1):
-            rotation = rotations[i].as_matrix().T
-            cam_from_world[name] = np.column_stack((rotation, -rotation @ (3 * positions[i] + 7)))
+            middle = 4 * i + 1  # frames every 50 ms, read in 25 ms
+            rotation = rotations[middle].as_matrix().T
+            cam_from_world[name] = np.column_stack((rotation, -rotation @ (3 * positions[middle] + 7)))
         assert options["camera_model"] == "OPENCV_FISHEYE"
         return real.ColmapResult(replace(LENS, fx=LENS.fx + 2.5), cam_from_world)
 

@@ -116,7 +116,7 @@ class Real:
     output: Output
     """Folder for real.csv and real.md."""
     sources: Positional[tuple[str, ...]] = ("shared",)
-    """Folders of TUM-RSVI, or folders with a truth.json beside a video or images; "shared" for the two shared clips."""
+    """Folders of TUM-RSVI, or folders with a truth.json beside a video or images; "shared" for the shared clips."""
     methods: RealMethods = ("colmap", *METHODS, "auto", "target")
 
     def run(self, console: Console) -> int:

@@ -1,6 +1,6 @@
 """Recordings with ground truth. One file per dataset; every loader returns `Sequence`s.
 
-shared       the two clips of the shared data, where they are present
+shared       the clips of the shared data, where they are present
 tum_rsvi     the TUM rolling-shutter visual-inertial dataset, as it is downloaded
 folder       any folder with a truth.json; also for WHU-RSVI
 

@@ -32,6 +32,8 @@ class TrueTrajectory:
     path: Path
     first_frame_s: float = 0.0
     """Time of the source's first frame on the clock of the file."""
+    clock_doubt_s: float = 0.0
+    """How far that time may be off, for instance by what a host takes to receive a frame; 0 for one clock."""
     camera_in_body: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Camera centre in the coordinates of the body whose poses these are; zero where it is the camera."""
 

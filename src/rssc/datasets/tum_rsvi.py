@@ -65,7 +65,7 @@ def _sequence(folder: Path, camchain: Path) -> Sequence:
         "TUM-RSVI",
         camera / "data",
         Camera(*size, lens, Shutter(LINE_DELAY_S * size[1] / interval_s)),
-        trajectory=TrueTrajectory(poses, 1e-9 * int(stamps_ns[0]), _camera_in_imu(camchain))
+        trajectory=TrueTrajectory(poses, 1e-9 * int(stamps_ns[0]), camera_in_body=_camera_in_imu(camchain))
         if poses.exists()
         else None,
         window=WINDOW,
