@@ -9,7 +9,7 @@ import rssc
 from rssc.inference import windows
 from rssc.inference.evidence import independent_share, rank, track_correlation
 from rssc.inference.shared_errors import measure_influence, shared_error_covariance
-from rssc.inference.uncertainty import Contribution, assess_uncertainty, readout_shares
+from rssc.inference.uncertainty import UNCERTAINTY, Contribution, assess_uncertainty, readout_shares
 from rssc.inference.windows import adjust_windows, compare_windows
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.bundle import adjust_with
@@ -136,7 +136,7 @@ def test_parts_are_own_or_common(adjustment):
         assert assessed.parts["extra"]["fx"] == pytest.approx(10.0)
         own, all_parts = assessed.own.matrix, assessed.covariance.matrix
         # The rest is common, whatever it is a share of.
-        assert all_parts[0, 0] == pytest.approx(1.5625 * (100 + shared.matrix[0, 0]), rel=0.05)
+        assert all_parts[0, 0] == pytest.approx((1 + UNCERTAINTY.rest**2) * (100 + shared.matrix[0, 0]), rel=0.05)
         assert (own[0, 0] > 100) == (not common)
         np.testing.assert_allclose(own + assessed.common.matrix, all_parts)
 
