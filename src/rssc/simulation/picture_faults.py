@@ -39,10 +39,10 @@ def add_overlay(frames: Image, words: str = "REC 2026-01-02", place: tuple[float
     at, size = (int(place[0] * width), int(place[1] * height)), width / 640
     out = frames.copy()
     for frame in out:
-        drawn = np.ascontiguousarray(frame)
+        drawn = frame.copy()
         for colour, thickness in ((0, 4), (255, 2)):
             cv2.putText(drawn, words, at, cv2.FONT_HERSHEY_SIMPLEX, size, (colour,) * 3, max(1, round(thickness * size)))
-        cv2.addWeighted(drawn, opacity, np.ascontiguousarray(frame), 1 - opacity, 0.0, dst=frame)
+        frame[:] = cv2.addWeighted(drawn, opacity, frame, 1 - opacity, 0.0)
     return out
 
 
