@@ -192,7 +192,8 @@ def _rating(relative: FloatArray, predicted: Mask) -> float | None:
     repeated, other = float(np.median(relative[predicted])), float(np.median(relative[~predicted]))
     if repeated > CADENCE.in_pattern or other < max(CADENCE.out_of_pattern, CADENCE.contrast * repeated):
         return None
-    limit = np.sqrt(max(repeated, CADENCE.repeat) * other)
-    agreement = np.mean((relative < limit) == predicted)
+    limit = float(np.sqrt(max(repeated, CADENCE.repeat) * other))
+    right: Mask = (relative < limit) == predicted
     # Of a pattern that only has a part of the repeats, the others disagree.
-    return float(agreement) if agreement >= CADENCE.agreement else None
+    agreement = float(np.mean(right))
+    return agreement if agreement >= CADENCE.agreement else None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from rssc.footage.cadence import reduced
 from rssc.model.arrays import FloatArray, Image
 from rssc.runtime.constants import Constants
 
@@ -13,6 +14,10 @@ from rssc.runtime.constants import Constants
 class CutConstants(Constants):
     """Scene cuts, all chosen by hand."""
 
+    thumbnail_px: int = 40
+    """Width of thumbnails; frames whose thumbnails ..."""
+    alike: float = 0.9
+    """... correlate by more than this are not compared further, which saves most of the time."""
     corners: int = 150
     """Corners to find again in the next frame."""
     least_corners: int = 15
@@ -42,7 +47,9 @@ def find_cuts(images: Image) -> list[int]:
         images: (n, height, width) consecutive grey frames, reduced.
     """
     cuts: list[int] = []
-    for i in range(1, len(images)):
+    thumbnails = normalised_thumbnails(images, CUTS.thumbnail_px)
+    correlations = (thumbnails[1:] * thumbnails[:-1]).sum(axis=1)
+    for i in (np.flatnonzero(correlations < CUTS.alike) + 1).tolist():
         if not _unlike(images[i - 1], images[i]):
             continue
         # A flash is no cut: what was seen before is seen after it.
@@ -50,6 +57,12 @@ def find_cuts(images: Image) -> list[int]:
         if _unlike(before, after) and _unlike(before, images[i]) and _unlike(images[i - 1], after):
             cuts.append(i)
     return cuts
+
+
+def normalised_thumbnails(images: Image, width: int) -> FloatArray:
+    """(n, k) small pictures of the images with mean 0 and norm 1, whose products are correlations."""
+    small = np.stack([reduced(image, width) for image in images])
+    return _normalised(small.reshape(len(images), -1).astype(np.float64))
 
 
 def _unlike(first: Image, second: Image) -> bool:
@@ -73,11 +86,11 @@ def _unlike(first: Image, second: Image) -> bool:
         for image, at in ((first, points.reshape(-1, 2)[good]), (second, there.reshape(-1, 2)[good]))
     ]
     a, b = (_normalised(patch.astype(np.float64)) for patch in patches)
-    alike = np.count_nonzero((a * b).sum(axis=1) > CUTS.like)
+    alike = int(np.count_nonzero((a * b).sum(axis=1) > CUTS.like))
     return alike < CUTS.found * len(points)
 
 
 def _normalised(patches: FloatArray) -> FloatArray:
-    """Patches with mean 0 and norm 1."""
+    """(n, k) patches with mean 0 and norm 1."""
     centred = patches - patches.mean(axis=1, keepdims=True)
     return centred / np.maximum(1e-9, np.linalg.norm(centred, axis=1, keepdims=True))

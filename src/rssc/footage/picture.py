@@ -15,7 +15,6 @@ from rssc.model.arrays import FloatArray, Image
 from rssc.model.camera import ActiveArea
 from rssc.runtime.constants import Constants
 
-
 Plane = NDArray[np.float32]
 
 
@@ -23,10 +22,8 @@ Plane = NDArray[np.float32]
 class PictureConstants(Constants):
     """Faults of the picture, all chosen by hand."""
 
-    frames: int = 32
-    """Frames, evenly spaced, that bars and overlays are found from ..."""
-    pairs: int = 10
-    """... and pairs of consecutive frames that interlacing is found from."""
+    pairs: int = 16
+    """Pairs of consecutive frames, evenly spaced, that all of this is found from."""
     darkest: int = 48
     """Most grey level of bars: black in the restricted range of a video is 16, and some players raise it."""
     tolerance: int = 10
@@ -180,6 +177,7 @@ def field_motion(first: Image, second: Image) -> float | None:
     points = cv2.goodFeaturesToTrack(even[: len(odd)], PICTURE.field_corners, 0.01, 8)
     if points is None or len(points) < PICTURE.least_corners:  # pyright: ignore[reportUnnecessaryComparison]
         return None
+    points = np.asarray(points, np.float32)
     near, found_near = _follow(even[: len(odd)], odd, points)
     far, found_far = _follow(even, after, points)
     # Sideways only: odd rows lie half a row of a field below.
@@ -190,14 +188,13 @@ def field_motion(first: Image, second: Image) -> float | None:
     return float(np.median(across[good] / step[good]))
 
 
-def interlaced_share(images: Image) -> float:
+def interlaced_share(pairs: Image) -> float:
     """Share of interlaced frames among those that move enough to tell; 0 where none do.
 
     Args:
-        images: (n, height, width) consecutive grey frames.
+        pairs: (2 k, height, width) grey frames, of which the second of each pair follows on the first.
     """
-    first = np.unique(np.linspace(0, len(images) - 2, PICTURE.pairs).astype(int))
-    motions = [field_motion(images[i], images[i + 1]) for i in first]
+    motions = [field_motion(first, second) for first, second in zip(pairs[::2], pairs[1::2], strict=True)]
     told = np.array([motion for motion in motions if motion is not None])
     return float(np.mean(np.abs(told) > PICTURE.interlaced)) if len(told) else 0.0
 

@@ -67,8 +67,8 @@ class ActiveArea:
     def __post_init__(self) -> None:
         if min(self.left, self.top) < 0 or min(self.width, self.height) < 2:
             raise InputError(
-                f"the active area is {self.width} x {self.height} pixels from ({self.left}, {self.top}) on; expected at "
-                "least 2 x 2 within the image."
+                f"the active area is {self.width} x {self.height} pixels from ({self.left}, {self.top}) on; expected "
+                "at least 2 x 2 within the image."
             )
 
 

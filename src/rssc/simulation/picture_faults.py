@@ -3,14 +3,15 @@
 Frames are (n, height, width) grey or (n, height, width, 3) RGB values.
 """
 
-from fractions import Fraction
-from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cv2
 import numpy as np
 
 from rssc.errors import InputError
 from rssc.model.arrays import Image, IntArray
+from rssc.simulation.clip_files import write_video
 
 
 def add_bars(frames: Image, rows: tuple[int, int] = (0, 0), columns: tuple[int, int] = (0, 0), level: int = 0) -> Image:
@@ -41,7 +42,9 @@ def add_overlay(frames: Image, words: str = "REC 2026-01-02", place: tuple[float
     for frame in out:
         drawn = frame.copy()
         for colour, thickness in ((0, 4), (255, 2)):
-            cv2.putText(drawn, words, at, cv2.FONT_HERSHEY_SIMPLEX, size, (colour,) * 3, max(1, round(thickness * size)))
+            cv2.putText(
+                drawn, words, at, cv2.FONT_HERSHEY_SIMPLEX, size, (colour,) * 3, max(1, round(thickness * size))
+            )
         frame[:] = cv2.addWeighted(drawn, opacity, frame, 1 - opacity, 0.0)
     return out
 
@@ -84,7 +87,7 @@ def interlace(frames: Image, upper_first: bool = True) -> Image:
     return out
 
 
-def compress(frames: Image, crf: int = 23, rate: int = 30) -> Image:
+def compress(frames: Image, crf: int = 23, rate: float = 30.0) -> Image:
     """The frames as H.264 gives them back.
 
     Args:
@@ -94,16 +97,9 @@ def compress(frames: Image, crf: int = 23, rate: int = 30) -> Image:
     """
     import av  # slow to load
 
-    buffer, colour = BytesIO(), frames.ndim == 4
-    with av.open(buffer, "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=rate, options={"crf": str(crf), "preset": "veryfast"})
-        stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
-        for i, image in enumerate(frames):
-            frame = av.VideoFrame.from_ndarray(image, format="rgb24" if colour else "gray")
-            frame.pts, frame.time_base = i, Fraction(1, rate)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    buffer.seek(0)
-    with av.open(buffer) as container:
-        decoded = [frame.to_ndarray(format="rgb24" if colour else "gray") for frame in container.decode(video=0)]
-    return np.asarray(np.stack(decoded), np.uint8)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "clip.mp4"
+        write_video(frames, path, rate, crf)
+        with av.open(str(path)) as container:
+            kind = "rgb24" if frames.ndim == 4 else "gray"
+            return np.stack([np.asarray(one.to_ndarray(format=kind), np.uint8) for one in container.decode(video=0)])
