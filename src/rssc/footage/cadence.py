@@ -153,7 +153,7 @@ def candidate_times(times_s: FloatArray, repeats: Mask, cadence: Cadence | None 
         TimesCandidate("constant", f"at a constant {1 / interval:.2f} per second, with gaps", constant - constant[0]),
     ]
     if repeats.any() or np.any(np.diff(constant) > 1.5 * interval):
-        even = interval * np.arange(len(stamps))
+        even: FloatArray = interval * np.arange(len(stamps), dtype=np.float64)
         words = f"one after the other at {1 / interval:.2f} per second, without gaps"
         found.append(TimesCandidate("even", words, even))
     if cadence is not None:

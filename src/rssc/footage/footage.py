@@ -218,10 +218,26 @@ def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[i
 
 
 def survey_footage(
-    source: Path | str, ranges: Sequence[tuple[int, int]], *, fps: float | None = None, bars: bool = True
+    source: Path | str,
+    ranges: Sequence[tuple[int, int]] | None = None,
+    *,
+    fps: float | None = None,
+    bars: bool = True,
 ) -> Survey:
-    """Looks at ranges of frames of a source before any work: see `survey_source`."""
-    return survey_source(Path(source), open_source(Path(source), fps), ranges, bars)
+    """Looks at frames of a source before any work, see `survey_source`.
+
+    Args:
+        source: As in `read_footage`.
+        ranges: First and one past the last frame of each; where not given, the middle of the source.
+        fps: As in `read_footage`.
+        bars: Whether black bars may be there.
+    """
+    listed = open_source(Path(source), fps)
+    if ranges is None:
+        count = len(listed.names)
+        begin = max(0, (count - FOOTAGE.max_frames) // 2)
+        ranges = [(begin, min(count, begin + FOOTAGE.max_frames))]
+    return survey_source(Path(source), listed, ranges, bars)
 
 
 def open_source(path: Path, fps: float | None) -> FrameSource:

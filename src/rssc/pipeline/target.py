@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.footage.footage import Footage, read_footage
+from rssc.footage.footage import Footage, read_footage, survey_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
@@ -24,6 +24,7 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
+from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.starts import on_sensor
@@ -54,6 +55,8 @@ class TargetConstants(Constants):
 
 TARGET = TargetConstants()
 
+_SAID = ("bars", "interlacing")
+
 
 def calibrate_target(
     source: Path | str,
@@ -73,7 +76,10 @@ def calibrate_target(
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(source, fps=options.fps, frames=options.frames, report=report)
+        seen = survey_footage(source, fps=options.fps, bars=options.undistorted_from is None)
+        # A board is found in each frame by itself, and frames without it are left out: cuts do no harm.
+        survey = replace(seen, findings=tuple(one for one in seen.findings if one.cause in _SAID))
+        footage = read_footage(source, fps=options.fps, frames=options.frames, survey=survey, report=report)
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     try:
         return _calibrate_board(source, footage, board, options.lens, sensor, stage)
@@ -166,7 +172,7 @@ def _calibration(
             f"its corners were estimated, too: they lie {1e3 * check.shift:.2f} mm (root mean square) from their "
             f"described places; the target only provides scale and axes."
         )
-    return Calibration(
+    calibration = Calibration(
         camera=scene.camera,
         frame_interval_s=footage.frame_interval_s,
         parameters=final.covariance.parameters,
@@ -187,6 +193,7 @@ def _calibration(
         notes=(*footage.notes, *notes),
         stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
     )
+    return in_whole_image(calibration, footage.cropped)
 
 
 def _wrong_with_board(target: Target, check: BoardCheck, released: bool) -> tuple[str, ...]:
