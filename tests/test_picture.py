@@ -3,6 +3,7 @@ none."""
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import av
 import cv2
@@ -41,6 +42,7 @@ from rssc.tracking.track import track
 WIDTH, HEIGHT = 240, 180
 
 
+@cache
 def rendered(motion="hand_held", seed=0, count=36, rate=30.0, lens="pinhole"):
     options = ClipOptions(
         WIDTH, HEIGHT, count, rate, typical_lens(lens, WIDTH, HEIGHT), motion=motion, seed=seed
@@ -103,8 +105,9 @@ def test_a_round_fisheye_image_dark_corners_and_a_night_sky_are_not_bars(frames,
 
 @pytest.mark.parametrize("crf", [None, 30])
 @pytest.mark.parametrize(
-    ("rows", "columns", "level"), [((23, 23), (0, 0), 0), ((0, 0), (30, 30), 0), ((20, 24), (12, 8), 16), ((22, 22), (0, 0), 30)]
-)  # fmt: skip
+    ("rows", "columns", "level"),
+    [((23, 23), (0, 0), 0), ((0, 0), (30, 30), 0), ((20, 24), (12, 8), 16), ((22, 22), (0, 0), 30)],
+)
 def test_bars_are_found_to_the_row(frames, rows, columns, level, crf):
     barred = add_bars(frames, rows, columns, level)
     if crf is not None:

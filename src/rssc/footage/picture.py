@@ -65,6 +65,8 @@ class PictureConstants(Constants):
     corners stay for two seconds, in spots of 25 pixels and less."""
     grow_px: int = 6
     """Pixels at reduced size by which the mask of an overlay reaches beyond its corners: half a patch of a track."""
+    field_pairs: int = 8
+    """Pairs of frames that interlacing is looked for in, of all: it takes the longest."""
     field_corners: int = 200
     """Corners that are followed from the even to the odd rows of a frame."""
     field_motion_px: float = 1.0
@@ -194,7 +196,8 @@ def interlaced_share(pairs: Image) -> float:
     Args:
         pairs: (2 k, height, width) grey frames, of which the second of each pair follows on the first.
     """
-    motions = [field_motion(first, second) for first, second in zip(pairs[::2], pairs[1::2], strict=True)]
+    first = 2 * np.unique(np.linspace(0, len(pairs) // 2 - 1, PICTURE.field_pairs).astype(int))
+    motions = [field_motion(pairs[i], pairs[i + 1]) for i in first]
     told = np.array([motion for motion in motions if motion is not None])
     return float(np.mean(np.abs(told) > PICTURE.interlaced)) if len(told) else 0.0
 

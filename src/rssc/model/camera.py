@@ -128,6 +128,8 @@ class Camera:
         Returns:
             It, with the same line delay; and the time from its line 0 to that of this camera, in frame intervals.
         """
+        if self.active is None:
+            return self, 0.0
         whole = replace(self, active=None)
         whole = whole.with_readout_ratio(self.shutter.readout_ratio * whole.line_count / self.line_count)
         return whole, self.shutter.readout_ratio * self.first_line / self.line_count
