@@ -9,7 +9,9 @@ import av
 import cv2
 import numpy as np
 import pytest
+from rich.console import Console
 
+import rssc.pipeline.check as quick
 from rssc.errors import InputError
 from rssc.footage.cadence import (
     Cadence,
@@ -25,6 +27,7 @@ from rssc.footage.footage import read_footage, survey_footage
 from rssc.footage.picture import PICTURE, find_active_area, find_overlay, interlaced_share
 from rssc.footage.survey import distinct_clips, of_one_camera
 from rssc.model.camera import ActiveArea
+from rssc.outputs.terminal import print_check
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.several import choose
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -285,3 +288,18 @@ def test_a_marked_video_says_one_line_on_interlacing(tmp_path):
         "the video is interlaced: odd and even rows show different moments, which no readout time describes; record in "
         "a progressive mode (p, not i)."
     ]
+
+
+def test_a_quick_check_says_what_a_calibration_says(tmp_path, others, monkeypatch):
+    monkeypatch.setattr(quick, "_check", lambda footage, stage: quick.Check("ok", ()))
+    barred = add_bars(others[stored_pictures(len(others), 4, 5)], (30, 30))
+    write_video(np.concatenate([barred, barred[:8, ::-1]]), tmp_path / "a.mp4", 30.0)
+    found = quick.check(tmp_path / "a.mp4")
+    assert [finding.cause for finding in found.findings] == ["bars", "cut", "short_piece", "cadence"]
+    (chosen,), _ = choose([tmp_path / "a.mp4"], CalibrateOptions())
+    said = chosen.read(CalibrateOptions()).notes
+    assert found.notes[:3] == said[:3]
+    assert found.notes[3].startswith("24 pictures a second are stored as 30") and said[3][:38] == found.notes[3][:38]
+    console = Console(record=True, width=300)
+    print_check(console, found)
+    assert all(f"note: {note}" in console.export_text(clear=False) for note in found.notes)

@@ -52,9 +52,9 @@ def find_cuts(images: Image) -> list[int]:
     for i in (np.flatnonzero(correlations < CUTS.alike) + 1).tolist():
         if not _unlike(images[i - 1], images[i]):
             continue
-        # A flash is no cut: what was seen before is seen after it.
-        before, after = images[max(0, i - 2)], images[min(len(images) - 1, i + 1)]
-        if _unlike(before, after) and _unlike(before, images[i]) and _unlike(images[i - 1], after):
+        # Both scenes last: a flash is no cut, nor is noise, of which no frame is like the next.
+        lasting = (images[max(0, i - 2) : i], images[i : i + 2])
+        if not any(_unlike(scene[0], scene[-1]) for scene in lasting):
             cuts.append(i)
     return cuts
 

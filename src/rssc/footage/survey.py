@@ -205,6 +205,8 @@ def _split(images: Image, numbers: IntArray, differences: FloatArray) -> tuple[l
     still = {begin for begin, _ in frozen}
     parts = [(a, b) for a, b in pairwise(bounds) if b > a and a not in still]
     parts = [(int(numbers[a]), int(numbers[b - 1]) + 1) for a, b in parts]
+    if max((b - a for a, b in parts), default=0) < FOOTAGE.min_frames:
+        return [whole], findings
     long = [(a, b) for a, b in parts if b - a >= SURVEY.least_piece] or [max(parts, key=lambda one: one[1] - one[0])]
     short = [(a, b) for a, b in parts if (a, b) not in long]
     if short:
