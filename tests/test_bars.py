@@ -10,6 +10,7 @@ import yaml
 from rssc.errors import InputError
 from rssc.footage.footage import Cropped, Footage
 from rssc.io.camera_file import camera_document, read_truth
+from rssc.io.reference_file import read_reference
 from rssc.model import Trajectory
 from rssc.model.calibration import Calibration
 from rssc.model.camera import ActiveArea, Camera
@@ -76,7 +77,7 @@ def test_files_keep_the_area(picture, tmp_path):
     assert "active" not in camera_document(picture.camera, 1.0)["image"]
 
 
-def test_tools_are_told_of_all_rows(picture):
+def test_tools_are_told_of_all_rows(picture, tmp_path):
     if picture.camera.shutter.direction != "top_to_bottom":
         pytest.skip("not all formats hold other directions")
     whole = in_whole_image(picture, CROPPED)
@@ -86,6 +87,9 @@ def test_tools_are_told_of_all_rows(picture):
     assert "480 x 270 pixels from (10, 45) on" in profile["rssc"]["rows"]
     (text,) = export_files(whole, "kalibr").values()
     assert yaml.safe_load(text)["cam0"]["line_delay"] == pytest.approx(0.62 * INTERVAL_S / 270)
+    (tmp_path / "camchain.yaml").write_bytes(text)
+    back = read_reference(tmp_path / "camchain.yaml", whole)
+    assert back.camera.shutter.readout_ratio == pytest.approx(0.62)
     for name in EXPORTERS:
         export_files(whole, name, ExportOptions())
 

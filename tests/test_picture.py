@@ -195,6 +195,8 @@ def test_24_pictures_stored_as_30_are_taken_as_24(tmp_path, others):
     np.testing.assert_allclose(footage.frame_times, np.arange(len(others)), atol=1e-3)
     assert any("24 pictures a second are stored as 30" in note for note in footage.notes)
     assert [finding.cause for finding in footage.findings] == ["cadence"]
+    assert [one.name for one in footage.candidates] == ["stamps", "constant", "even", "cadence"]
+    np.testing.assert_allclose(footage.candidates[-1].times_s, footage.times_s - footage.times_s[0])
 
 
 def test_frozen_pictures_split_a_clip(tmp_path, others):

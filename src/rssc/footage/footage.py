@@ -19,7 +19,9 @@ from rssc.footage.cadence import (
     CADENCE,
     Cadence,
     Mask,
+    TimesCandidate,
     cadence_times,
+    candidate_times,
     find_cadence,
     find_repeats,
     frame_differences,
@@ -71,6 +73,8 @@ class Footage:
     """Where these images lie in those of the source; None where they are the same."""
     overlay: Mask | None = None
     """(height, width) where words or logos hide the scene; None where there are none."""
+    candidates: tuple[TimesCandidate, ...] = ()
+    """Times at which these frames may have been taken, see `candidate_times`; `times_s` is one of them."""
 
     @property
     def frame_interval_s(self) -> float:
@@ -139,12 +143,15 @@ def read_footage(
     repeats, times = find_repeats(differences), listed.times_s[numbers] - listed.times_s[0]
     findings = [] if survey is None else list(survey.findings)
     # Where nearly all frames are the same the camera stands still, which is reported later.
-    if repeats.any() and np.count_nonzero(~repeats) >= FOOTAGE.min_frames:
-        cadence = find_cadence(differences) if stored_evenly(times) else None
+    if np.count_nonzero(~repeats) < FOOTAGE.min_frames:
+        repeats[:] = False
+    _check_count(path, len(images), "gives")
+    cadence = find_cadence(differences) if repeats.any() and stored_evenly(times) else None
+    candidates = candidate_times(times, repeats, cadence)
+    if repeats.any():
         findings.append(_repeated(repeats, times, cadence))
         times = times[~repeats] if cadence is None else times[0] + cadence_times(times, repeats, cadence)
         images, numbers = images[~repeats], numbers[~repeats]
-    _check_count(path, len(images), "gives")
     gaps: FloatArray = np.diff(times) / usual_interval(times)
     if np.any(gaps > FOOTAGE.gap):
         missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
@@ -157,7 +164,7 @@ def read_footage(
     if any(finding.cause == "interlacing" for finding in findings):
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
-    return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay)
+    return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates)
 
 
 def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Finding:

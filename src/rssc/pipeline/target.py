@@ -133,7 +133,7 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
     keep = (tracks.frames >= first) & (tracks.frames < last)
     return (
         replace(footage, images=footage.images[part], times_s=footage.times_s[part],
-                frame_numbers=footage.frame_numbers[part], names=footage.names[part]),
+                frame_numbers=footage.frame_numbers[part], names=footage.names[part], candidates=()),
         Tracks(last - first, tracks.point_count, tracks.frames[keep] - first, tracks.points[keep], tracks.pixels[keep]),
     )  # fmt: skip
 
