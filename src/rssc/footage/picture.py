@@ -45,9 +45,9 @@ class PictureConstants(Constants):
     """Width to which frames are reduced to find overlays: letters of a time stamp are a few pixels large."""
     corner_block_px: int = 5
     """Side of the window over which gradients are summed, as where tracks begin."""
-    static: float = 0.6
+    static: float = 0.7
     """Corner response of the mean of all frames over the mean response of each, above which a corner does not move.
-    Moving corners average out, to 0.07 in the median of rendered and real clips."""
+    Moving corners average out, to 0.07 in the median of rendered and real clips; those of words have 0.8 to 1."""
     corner: float = 5e-3
     """Least response of a corner that counts, in OpenCV's unit for 8-bit images: words have 0.01 to 0.1, and weak
     corners are static by chance."""
