@@ -36,7 +36,7 @@ class CadenceConstants(Constants):
     """Percentile of the differences that is usual in the whole clip: a real one even where two of three repeat."""
     repeat: float = 0.1
     """A smaller difference is a repeat. Rendered clips without repeats have 0.18 and more, hand-held ones 0.4; repeats
-    encoded with H.264 at CRF 23 at most 0.04, at CRF 28 below 0.1 in two of three (single ones, in clips of 240 x 180)."""
+    encoded with H.264 at CRF 23 at most 0.04, at CRF 28 below 0.1 in two of three, of clips of 240 x 180."""
     in_pattern: float = 0.3
     """Most median difference of the repeats of a pattern, which is sure by its regularity: at CRF 33 single ones reach
     0.58, where a key frame falls on a repeat. By hand."""
