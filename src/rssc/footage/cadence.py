@@ -31,7 +31,7 @@ class CadenceConstants(Constants):
     """Least usual difference over that of the whole clip: while one frame stays, nothing near it changes. By hand."""
     still: float = 0.5
     """Usual difference of the whole clip in grey levels below which the camera stands still, and nothing tells a
-    repeat: an encoder leaves out what hardly changes. By hand; rendered clips that move have 3 and more."""
+    repeat: an encoder leaves out what hardly changes. By hand; rendered clips that move have 18 and more."""
     usual_percentile: float = 75.0
     """Percentile of the differences that is usual in the whole clip: a real one even where two of three repeat."""
     repeat: float = 0.1
