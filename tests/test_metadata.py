@@ -349,7 +349,7 @@ def test_a_stabilised_file_makes_an_ok_result_weak_and_is_the_first_reason():
     for metadata in (Metadata(), STABILISED):
         one = StretchResult(
             Inference(adjustment, uncertainty, (), 0.0), make_stretch(adjustment.scene), 1 / 30, np.ones(20, bool), (),
-            {}, ExposureEstimate(0.03, 0.0), metadata,
+            {}, ExposureEstimate(0.03, 0.0), metadata=metadata,
         )  # fmt: skip
         combined = Combined(adjustment.scene.camera, adjustment.covariance, 1 / 30, (one,), (one.stretch,))
         verdicts.append(judge(combined))
@@ -363,7 +363,7 @@ def test_a_stabilised_file_makes_an_ok_result_weak_and_is_the_first_reason():
 
 def test_a_refused_clip_has_the_reason_of_the_file_first():
     footage = Footage(
-        np.zeros((9, 4, 4), np.uint8), np.arange(9) / 30, np.arange(9), tuple("abcdefghi"), (), STABILISED
+        np.zeros((9, 4, 4), np.uint8), np.arange(9) / 30, np.arange(9), tuple("abcdefghi"), metadata=STABILISED
     )
     refused = degenerate_result(footage, "the camera hardly moved")
     assert "stabilisation was on" in refused.reasons[0] and refused.reasons[1] == "the camera hardly moved"
@@ -372,9 +372,10 @@ def test_a_refused_clip_has_the_reason_of_the_file_first():
 
 def test_a_check_has_the_reason_of_the_file_first_and_asks_for_no_faster_motion(monkeypatch):
     images, numbers = np.zeros((9, 4, 4), np.uint8), np.arange(9)
-    footage = Footage(images, numbers / 30, numbers, tuple("abcdefghi"), ("a note",), STABILISED)
+    footage = Footage(images, numbers / 30, numbers, tuple("abcdefghi"), ("a note",), metadata=STABILISED)
     asked = []
     monkeypatch.setattr(check_module, "choose_stretches", lambda *_, **__: ([(0, 9)], ()))
+    monkeypatch.setattr(check_module, "survey_footage", lambda *_, **__: SimpleNamespace(pieces=[(0, 9)]))
     monkeypatch.setattr(check_module, "read_footage", lambda *_, **__: footage)
     monkeypatch.setattr(
         check_module, "_check_footage", lambda footage, stage, slow: asked.append(slow) or Check("ok", ("other",))
@@ -437,7 +438,7 @@ def test_the_stated_exposure_is_used_where_the_footage_does_not_tell(monkeypatch
     scene = simulate_scene(4, frame_count=10, point_count=60).scene
     start = SimpleNamespace(notes=(), registered=np.ones(10, bool))
     inference = SimpleNamespace(adjustment=SimpleNamespace(scene=scene))
-    monkeypatch.setattr(stretch_module, "track", lambda images, report: scene.tracks)
+    monkeypatch.setattr(stretch_module, "track", lambda images, **_: scene.tracks)
     monkeypatch.setattr(stretch_module, "find_starts", lambda *_: [SimpleNamespace(scene=scene, fixed=(), start=start)])
     monkeypatch.setattr(stretch_module, "infer", lambda *_, **__: inference)
     monkeypatch.setattr(
@@ -446,7 +447,7 @@ def test_the_stated_exposure_is_used_where_the_footage_does_not_tell(monkeypatch
     monkeypatch.setattr(stretch_module, "_refined", lambda images, scene, ratio: used.append(ratio) or scene)
     images = np.zeros((10, *SIZE[::-1]), np.uint8)
     metadata = Metadata(exposure_range_s=(0.01, 0.01))
-    footage = Footage(images, np.arange(10) / 30, np.arange(10), tuple("abcdefghij"), (), metadata)
+    footage = Footage(images, np.arange(10) / 30, np.arange(10), tuple("abcdefghij"), metadata=metadata)
     source = tmp_path / "clip.mp4"
     source.touch()
     refined = refine_stretch(footage, source, CalibrateOptions(), Stages())

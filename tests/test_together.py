@@ -132,7 +132,8 @@ def together(right, sigma, share=None, **estimates):
     ((name, values),) = estimates.items()
     parameters = right.covariance.parameters
     sigmas = [sigma if one == name else right.covariance.sigma(one) for one in parameters]
-    uncertainty = replace(right.uncertainty, covariance=Covariance(parameters, np.diag(np.square(sigmas))))
+    covariance = Covariance(parameters, np.diag(np.square(sigmas)))
+    uncertainty = replace(right.uncertainty, covariance=covariance, common=None)
     if share is not None:
         uncertainty = replace(uncertainty, frame_shares=share)
     results = []

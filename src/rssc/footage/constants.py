@@ -31,11 +31,6 @@ class FootageConstants(Constants):
     """Intervals that differ by more than this share of the usual one are worth a note."""
     memory_share: float = 0.7
     """Share of the machine's memory that the frames may take; tracking and solving need the rest."""
-    repeat_share: float = 0.03
-    """A frame that differs from the previous one by less than this share of the usual difference repeats it: above what
-    an encoder changes in a repeated frame, far below what motion changes."""
-    usual_difference_percentile: float = 75.0
-    """Percentile of the differences that is usual: a real difference even where two of three frames are repeats."""
 
 
 FOOTAGE = FootageConstants()

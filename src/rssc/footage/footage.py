@@ -1,32 +1,59 @@
 """Footage: grey frames with the times at which they were taken, from a video file or a folder of images.
 
 Rows must stay the rows that the sensor read, so rotation metadata is never applied. Times are the source's own:
-a dropped frame leaves a gap, a repeated frame is removed. Where a file says that it was captured at another rate than
-it plays at, its times are those of the capture.
+a dropped frame leaves a gap, a repeated frame is removed. Where frames repeat in a regular pattern, times are those of
+the pictures before they were stored; where a file says that it was captured at another rate than it plays at, those of
+the capture.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
+from rssc.footage.cadence import (
+    CADENCE,
+    Cadence,
+    Mask,
+    TimesCandidate,
+    cadence_times,
+    candidate_times,
+    find_cadence,
+    find_repeats,
+    frame_differences,
+    stored_evenly,
+)
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
 from rssc.footage.metadata import at_capture_rate
-from rssc.footage.source import FrameSource
+from rssc.footage.source import INTERLACED_MARK, FrameSource
 from rssc.footage.stretches import informative_stretches
+from rssc.footage.survey import Survey, survey_source
 from rssc.model.arrays import FloatArray, Image, IntArray
+from rssc.model.camera import ActiveArea
+from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.runtime.progress import Report, unreported
 
+Pixel = TypeVar("Pixel", bound=np.generic)
+
 _STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
+
+
+@dataclass(frozen=True)
+class Cropped:
+    """The images of a source, of which only the active area is kept."""
+
+    width: int
+    """Of the source's images."""
+    height: int
+    active: ActiveArea
 
 
 @dataclass(frozen=True)
@@ -43,6 +70,14 @@ class Footage:
     """Name of each frame: the file name, or `frame_000123` for a video."""
     notes: tuple[str, ...] = ()
     """What was done to the source, in plain sentences."""
+    findings: tuple[Finding, ...] = ()
+    """What is unusual about the source, by cause; their words are among the notes."""
+    cropped: Cropped | None = None
+    """Where these images lie in those of the source; None where they are the same."""
+    overlay: Mask | None = None
+    """(height, width) where words or logos hide the scene; None where there are none."""
+    candidates: tuple[TimesCandidate, ...] = ()
+    """Times at which these frames may have been taken, see `candidate_times`; `times_s` is one of them."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the source says about its camera."""
 
@@ -75,6 +110,7 @@ def read_footage(
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
+    survey: Survey | None = None,
     report: Report = unreported,
 ) -> Footage:
     """Reads a video file or a folder of images.
@@ -84,6 +120,7 @@ def read_footage(
         fps: Frames per second; replaces the source's own times (gaps stay) and the capture rate that a file states.
             Folders whose file names are not time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
+        survey: What was seen of the source; its black bars are cropped. Where not given, nothing is.
         report: Called with the share of the frames that are read.
 
     Raises:
@@ -94,7 +131,7 @@ def read_footage(
         raise InputError(
             f"fps is {fps}; expected frames per second between {FOOTAGE.min_fps:g} and {FOOTAGE.max_fps:g}."
         )
-    listed = _open(path, fps)
+    listed = open_source(path, fps)
     count = len(listed.names)
     _check_count(path, count, "has")
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
@@ -104,27 +141,53 @@ def read_footage(
             f"{FOOTAGE.min_frames} out of 0:{count}."
         )
     metadata, remarks = listed.read_metadata()
-    notes = listed.notes
-    notes += remarks
-    images, numbers = _read_all(listed, begin, end, path, report)
-    kept = _distinct(images)
+    images, numbers, cropped = _read_all(listed, begin, end, path, survey.active if survey else None, report)
+    overlay = survey.overlay if survey else None
+    if overlay is not None:
+        overlay = _cropped(overlay, cropped.active if cropped else None)
+    differences = frame_differences(images)
+    repeats, times = find_repeats(differences), listed.times_s[numbers] - listed.times_s[0]
+    findings = [] if survey is None else list(survey.findings)
     # Where nearly all frames are the same the camera stands still, which is reported later.
-    if FOOTAGE.min_frames <= np.count_nonzero(kept) < len(kept):
-        notes.append(f"{np.count_nonzero(~kept)} repeated frames were removed.")
-        images, numbers = images[kept], numbers[kept]
+    if np.count_nonzero(~repeats) < FOOTAGE.min_frames:
+        repeats[:] = False
     _check_count(path, len(images), "gives")
-    times = listed.times_s[numbers] - listed.times_s[0]
     if fps is None:
-        times, remarks = at_capture_rate(times, metadata)
-        notes += remarks
+        times, slowed = at_capture_rate(times, metadata)
+        remarks = (*remarks, *slowed)
+    cadence = find_cadence(differences) if repeats.any() and stored_evenly(times) else None
+    candidates = candidate_times(times, repeats, cadence)
+    if repeats.any():
+        findings.append(_repeated(repeats, times, cadence))
+        times = times[~repeats] if cadence is None else times[0] + cadence_times(times, repeats, cadence)
+        images, numbers = images[~repeats], numbers[~repeats]
     gaps: FloatArray = np.diff(times) / usual_interval(times)
     if np.any(gaps > FOOTAGE.gap):
         missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
-        notes.append(f"{missing} missing frames leave gaps in the time stamps.")
+        words = f"{missing} missing frames leave gaps in the time stamps."
+        findings.append(Finding("missing_frames", words, float(missing)))
     elif np.ptp(gaps) > FOOTAGE.rate_variation:
-        notes.append(f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one.")
+        words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
+        findings.append(Finding("variable_rate", words, float(np.ptp(gaps)) / FOOTAGE.rate_variation))
+    notes = [*listed.notes, *remarks, *(finding.words for finding in findings)]
+    if any(finding.cause == "interlacing" for finding in findings):
+        notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
-    return Footage(images, times, numbers, names, tuple(notes), metadata)
+    return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata)
+
+
+def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Finding:
+    """What is said of repeated frames."""
+    count = int(np.count_nonzero(repeats))
+    if cadence is None:
+        return Finding("repeats", f"{count} repeated frames were removed.", float(count))
+    stored = 1 / usual_interval(times)
+    rate = stored * cadence.pictures / cadence.frames
+    words = (
+        f"{rate:.4g} pictures a second are stored as {stored:.4g} by repeats: {count} repeated frames were removed, "
+        f"and the others were taken as {rate:.4g} a second."
+    )
+    return Finding("cadence", words, float(count) / CADENCE.least_repeats)
 
 
 def choose_stretches(
@@ -148,7 +211,7 @@ def choose_stretches(
         length: Frames of each of them; `stretch_frames` where not given.
         report: Called with the share of the recording that is probed.
     """
-    listed = _open(Path(source), fps)
+    listed = open_source(Path(source), fps)
     count = len(listed.names)
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
@@ -167,10 +230,34 @@ def choose_stretches(
 def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[int, Image]]:
     """Yields (number, (height, width, 3) RGB image) for increasing frame numbers of a source, for display."""
     # Times do not matter here, so any rate will do for a folder without time stamps.
-    yield from _open(Path(source), 1.0).read(frame_numbers, colour=True)
+    yield from open_source(Path(source), 1.0).read(frame_numbers, colour=True)
 
 
-def _open(path: Path, fps: float | None) -> FrameSource:
+def survey_footage(
+    source: Path | str,
+    ranges: Sequence[tuple[int, int]] | None = None,
+    *,
+    fps: float | None = None,
+    bars: bool = True,
+) -> Survey:
+    """Looks at frames of a source before any work, see `survey_source`.
+
+    Args:
+        source: As in `read_footage`.
+        ranges: First and one past the last frame of each; where not given, the middle of the source.
+        fps: As in `read_footage`.
+        bars: Whether black bars may be there.
+    """
+    listed = open_source(Path(source), fps)
+    if ranges is None:
+        count = len(listed.names)
+        begin = max(0, (count - FOOTAGE.max_frames) // 2)
+        ranges = [(begin, min(count, begin + FOOTAGE.max_frames))]
+    return survey_source(Path(source), listed, ranges, bars)
+
+
+def open_source(path: Path, fps: float | None) -> FrameSource:
+    """A video file or a folder of images with its frames listed."""
     # Imported here, because FFmpeg is slow to load and this module is imported for the type `Footage`.
     from rssc.footage.video import VIDEO_SUFFIXES, Video
 
@@ -197,28 +284,38 @@ def _check_count(path: Path, count: int, verb: str) -> None:
         )
 
 
-def _read_all(source: FrameSource, begin: int, end: int, path: Path, report: Report) -> tuple[Image, IntArray]:
-    """The decodable frames of a range and their indices."""
+def _read_all(
+    source: FrameSource, begin: int, end: int, path: Path, active: ActiveArea | None, report: Report
+) -> tuple[Image, IntArray, Cropped | None]:
+    """The decodable frames of a range, their indices, and where they lie in the source's images."""
     images: Image | None = None
+    shape = (0, 0)
     numbers: list[int] = []
     for index, image in source.read(np.arange(begin, end)):
         if images is None:
+            shape = image.shape
             _check_memory(path, (end - begin) * image.size)
-            images = np.empty((end - begin, *image.shape), np.uint8)
-        if image.shape != images.shape[1:]:
-            shape = images.shape
+            images = np.empty((end - begin, *_cropped(image, active).shape), np.uint8)
+        if image.shape != shape:
             raise InputError(
                 f"{source.names[index]} in {path.name} is {image.shape[1]}x{image.shape[0]} pixels, but "
-                f"{source.names[numbers[0]]} is {shape[2]}x{shape[1]}; expected frames of one camera and one size."
+                f"{source.names[numbers[0]]} is {shape[1]}x{shape[0]}; expected frames of one camera and one size."
             )
-        images[len(numbers)] = image
+        images[len(numbers)] = _cropped(image, active)
         numbers.append(index)
         report(len(numbers) / (end - begin))
     if images is None:
         raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
     if len(numbers) < end - begin:
         source.notes.append(f"{end - begin - len(numbers)} frames could not be decoded and were left out.")
-    return images[: len(numbers)], np.array(numbers, dtype=np.int64)
+    cropped = None if active is None else Cropped(shape[1], shape[0], active)
+    return images[: len(numbers)], np.array(numbers, dtype=np.int64), cropped
+
+
+def _cropped(image: NDArray[Pixel], active: ActiveArea | None) -> NDArray[Pixel]:
+    if active is None:
+        return image
+    return image[active.top : active.top + active.height, active.left : active.left + active.width]
 
 
 def _check_memory(path: Path, size: int) -> None:
@@ -228,18 +325,3 @@ def _check_memory(path: Path, size: int) -> None:
         raise InputError(
             f"these frames of {path.name} take {size / 1e9:.0f} GB, more than there is memory for; choose fewer frames."
         )
-
-
-def _distinct(images: Image) -> NDArray[np.bool_]:
-    """(n,) mask of frames that are not a repetition of the one before."""
-    difference = np.array([_mean_difference(a, b) for a, b in pairwise(images)])
-    if len(difference) == 0:
-        return np.ones(len(images), dtype=bool)
-    # An encoder may store a repeated frame with small changes.
-    limit = FOOTAGE.repeat_share * np.percentile(difference, FOOTAGE.usual_difference_percentile)
-    return np.concatenate([[True], difference > limit])
-
-
-def _mean_difference(first: Image, second: Image) -> float:
-    """Mean absolute difference of two images on every third pixel of every third row."""
-    return float(np.mean(cv2.absdiff(first[::3, ::3], second[::3, ::3])))

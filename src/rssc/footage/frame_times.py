@@ -22,10 +22,15 @@ def on_grid(times: FloatArray, tolerance: float) -> FloatArray:
 
     Containers store times rounded to a millisecond or so; at a fast pan that is a quarter of a pixel.
     """
+    grid = at_constant_rate(times)
+    return grid if np.max(np.abs(grid - times)) <= tolerance else times
+
+
+def at_constant_rate(times: FloatArray) -> FloatArray:
+    """Times on the common grid t0 + k dt with whole k that is nearest to the given ones; gaps stay."""
     steps = _whole_steps(times)
     slope, start = np.polyfit(steps, times, 1)
-    grid = start + slope * steps
-    return grid if np.max(np.abs(grid - times)) <= tolerance else times
+    return start + slope * steps
 
 
 def at_rate(times: FloatArray, fps: float) -> FloatArray:

@@ -6,6 +6,12 @@ from typing import Protocol
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.metadata import Metadata
 
+INTERLACED_MARK = (
+    "the video is marked as interlaced: if odd and even rows show different moments, record in a progressive mode "
+    "(p, not i) instead."
+)
+"""What is said of a video whose mark its frames neither confirm nor contradict."""
+
 
 class FrameSource(Protocol):
     """Where frames come from: a video file or a folder of images."""

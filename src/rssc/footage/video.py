@@ -11,6 +11,7 @@ from av.error import FFmpegError
 from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
 from rssc.footage.metadata import read_metadata
+from rssc.footage.source import INTERLACED_MARK
 from rssc.model.arrays import Image, IntArray
 from rssc.model.metadata import Metadata
 
@@ -75,10 +76,7 @@ class Video:
                     f"rotation metadata of {frame.rotation % 360} degrees was not applied: rows stay sensor rows."
                 )
             if frame.interlaced_frame:
-                self.notes.append(
-                    "the video is marked as interlaced: if odd and even rows show different moments, record in a "
-                    "progressive mode (p, not i) instead."
-                )
+                self.notes.append(INTERLACED_MARK)
             break
 
     def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:

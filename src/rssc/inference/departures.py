@@ -123,10 +123,10 @@ def _parts(patterns: Mapping[str, FloatArray]) -> list[tuple[str, slice]]:
 
 def _held(fit: PatternFit, patterns: Mapping[str, FloatArray]) -> PatternFit:
     """Amplitudes with their priors."""
-    known = np.linalg.inv(fit.covariance)
     sigmas = np.concatenate([np.full(len(own), _SIGMAS[cause]) for cause, own in patterns.items()])
-    covariance = np.linalg.inv(known + np.diag(sigmas**-2.0))
-    return replace(fit, amplitudes=covariance @ known @ fit.amplitudes, covariance=covariance)
+    prior = np.diag(sigmas**2)
+    gain = np.linalg.solve(prior + fit.covariance, prior).T
+    return replace(fit, amplitudes=gain @ fit.amplitudes, covariance=prior - gain @ prior)
 
 
 def _departure(scene: Scene, cause: str, patterns: FloatArray, fit: PatternFit) -> Departure:

@@ -78,6 +78,8 @@ def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | N
     amplitudes = -inverse @ np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
     scores = np.einsum("amc,mo,mc->ma", left, weights, adjustment.residuals, optimize=True)
     squares, groups = correlated_squares(adjustment.scene, scores)
+    if groups < 2 * len(patterns):
+        return None
     covariance = inverse @ squares @ inverse
     follows = np.array([response.globals for response in responses]).T
     return PatternFit(amplitudes / units, covariance / np.outer(units, units), follows * units, groups)

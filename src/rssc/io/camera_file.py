@@ -1,14 +1,14 @@
 """The camera as JSON: the blocks that calibration.json, truth.json and stretches.npz share."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rssc.errors import InputError
-from rssc.model.camera import LONGEST_EXPOSURE, Camera, Shutter
+from rssc.model.camera import LONGEST_EXPOSURE, ActiveArea, Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 
 
@@ -19,9 +19,24 @@ class JsonFile(BaseModel):
 Document = TypeVar("Document", bound=JsonFile)
 
 
+class ActiveAreaFile(JsonFile):
+    left: int = Field(ge=0)
+    top: int = Field(ge=0)
+    width: int = Field(ge=2)
+    height: int = Field(ge=2)
+
+
 class ImageFile(JsonFile):
     width: int = Field(gt=0)
     height: int = Field(gt=0)
+    active: ActiveAreaFile | None = Field(
+        default=None, description="the part without black bars, whose rows the readout refers to; absent for all of it"
+    )
+
+    @property
+    def active_area(self) -> ActiveArea | None:
+        area = self.active
+        return None if area is None else ActiveArea(area.left, area.top, area.width, area.height)
 
 
 class LensFile(JsonFile):
@@ -78,7 +93,8 @@ class TruthFile(JsonFile):
     @property
     def camera(self) -> Camera:
         """The camera that the blocks describe."""
-        return Camera(self.image.width, self.image.height, self.lens.lens, self.shutter.shutter)
+        image = self.image
+        return Camera(image.width, image.height, self.lens.lens, self.shutter.shutter, active=image.active_area)
 
 
 class CameraFile(TruthFile):
@@ -103,7 +119,11 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object
             "exposure_time_s": shutter.exposure_ratio * frame_interval_s,
         }
     return {
-        "image": {"width": camera.width, "height": camera.height},
+        "image": {
+            "width": camera.width,
+            "height": camera.height,
+            **({} if camera.active is None else {"active": asdict(camera.active)}),
+        },
         "lens": LensFile.of(camera.lens).model_dump(),
         "shutter": {
             "readout_ratio": shutter.readout_ratio,

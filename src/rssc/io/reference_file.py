@@ -55,5 +55,9 @@ def _lens_reference(path: Path, compared: Calibration) -> Reference:
     width, height = size or (compared.camera.width, compared.camera.height)
     delay_s = read_line_delay(str(path))
     interval_s = compared.frame_interval_s
-    shutter = Shutter(0.0 if delay_s is None else delay_s * height / interval_s)
-    return Reference(path.name, Camera(width, height, lens, shutter), None if delay_s is None else interval_s)
+    # Lens files know no black bars; where the size is the same, the same rows were read.
+    same = (width, height) == (compared.camera.width, compared.camera.height)
+    camera = Camera(width, height, lens, Shutter(0.0), active=compared.camera.active if same else None)
+    if delay_s is None:
+        return Reference(path.name, camera, None)
+    return Reference(path.name, camera.with_readout_ratio(delay_s * camera.line_count / interval_s), interval_s)

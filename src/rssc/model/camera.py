@@ -3,7 +3,8 @@
 Pixels are OpenCV's: the centre of the top-left pixel is (0, 0). The shutter reads rows from the top at a ratio of
 `readout_ratio` frame intervals per frame; a negative ratio means from the bottom up. Row times belong to rows **of
 the sensor**: where the images were undistorted beforehand, `Camera.undistorted_from` is the lens that did it, and
-`row_fraction` maps image pixels back to the sensor.
+`row_fraction` maps image pixels back to the sensor. Where black bars surround the picture, `Camera.active` is where it
+is: only its rows were read, and the readout time is theirs.
 """
 
 from dataclasses import dataclass, replace
@@ -55,6 +56,23 @@ class Shutter:
 
 
 @dataclass(frozen=True)
+class ActiveArea:
+    """The part of an image that shows the picture; the rest are black bars. In pixels of the image."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        if min(self.left, self.top) < 0 or min(self.width, self.height) < 2:
+            raise InputError(
+                f"the active area is {self.width} x {self.height} pixels from ({self.left}, {self.top}) on; expected "
+                "at least 2 x 2 within the image."
+            )
+
+
+@dataclass(frozen=True)
 class Camera:
     """A lens and a shutter on an image of `width` x `height` pixels."""
 
@@ -64,10 +82,18 @@ class Camera:
     shutter: Shutter
     undistorted_from: Lens | None = None
     """The sensor's own lens, where the images were undistorted before we got them (to this image's size)."""
+    active: ActiveArea | None = None
+    """Where the picture is, in an image with black bars; None for the whole image."""
 
     def __post_init__(self) -> None:
         if self.width < 2 or self.height < 2:
             raise InputError(f"image size is {self.width} x {self.height}; expected at least 2 x 2 pixels.")
+        area = self.active
+        if area and (area.left + area.width > self.width or area.top + area.height > self.height):
+            raise InputError(
+                f"the active area ends at ({area.left + area.width}, {area.top + area.height}); expected at most the "
+                f"{self.width} x {self.height} pixels of the image."
+            )
 
     def sensor_pixels(self, pixels: ArrayLike) -> FloatArray:
         """(n, 2) pixels on the sensor of (n, 2) pixels in the image."""
@@ -81,12 +107,32 @@ class Camera:
     def row_fraction(self, pixels: ArrayLike) -> FloatArray:
         """(n,) how far into the readout each (n, 2) image pixel is read: 0 first row, 1 one past the last."""
         sensor = self.sensor_pixels(pixels)
-        return sensor[:, 1 if self.shutter.axis == "rows" else 0] / self.line_count
+        return (sensor[:, 1 if self.shutter.axis == "rows" else 0] - self.first_line) / self.line_count
 
     @property
     def line_count(self) -> int:
-        """Lines that are read one after the other: rows, or columns."""
-        return self.height if self.shutter.axis == "rows" else self.width
+        """Lines that are read one after the other: rows, or columns; of the picture without its black bars."""
+        area = self.active or self
+        return area.height if self.shutter.axis == "rows" else area.width
+
+    @property
+    def first_line(self) -> int:
+        """The row (or column) of the image that is line 0; where there are no black bars, 0."""
+        if self.active is None:
+            return 0
+        return self.active.top if self.shutter.axis == "rows" else self.active.left
+
+    def over_whole_image(self) -> tuple["Camera", float]:
+        """The same camera as if the black bars were read as well, for tools that count rows of the whole image.
+
+        Returns:
+            It, with the same line delay; and the time from its line 0 to that of this camera, in frame intervals.
+        """
+        if self.active is None:
+            return self, 0.0
+        whole = replace(self, active=None)
+        whole = whole.with_readout_ratio(self.shutter.readout_ratio * whole.line_count / self.line_count)
+        return whole, self.shutter.readout_ratio * self.first_line / self.line_count
 
     def with_lens(self, lens: Lens) -> "Camera":
         return replace(self, lens=lens)

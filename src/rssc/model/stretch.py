@@ -1,6 +1,6 @@
 """A stretch: consecutive frames of one source and everything that was estimated for them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rssc.model.arrays import ArrayEquality, FloatArray, IntArray
 from rssc.model.scene import Scene
@@ -19,3 +19,18 @@ class Stretch(ArrayEquality):
     """Name of each frame: the file name, or `frame_000123` for a video."""
     source: str
     """The file or folder that the frames come from."""
+
+    def over_whole_image(self, frame_interval_s: float) -> "Stretch":
+        """The same stretch with its times at row 0 of the whole image, as if black bars were read as well."""
+        scene = self.scene
+        if scene.camera.active is None:
+            return self
+        camera, delay = scene.camera.over_whole_image()
+        times, poses = scene.frame_times - delay, scene.cam_from_world
+        if scene.trajectory is not None:
+            poses = scene.trajectory.cam_from_world(times)
+        return replace(
+            self,
+            scene=replace(scene, camera=camera, frame_times=times, cam_from_world=poses),
+            times_s=self.times_s - delay * frame_interval_s,
+        )

@@ -4,7 +4,7 @@
 geometry, `depth.py` the depth.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import cv2
@@ -70,7 +70,8 @@ class Rectifier:
             options: Reference row, lens and border of the images.
         """
         self.options = options or RectifyOptions()
-        self._scene = scene = with_trajectory(scene)
+        self._active = scene.camera
+        self._scene = scene = _over_whole_image(with_trajectory(scene))
         camera = scene.camera
         self.lens = camera.lens.without_distortion() if self.options.undistort else camera.lens
         """The lens of the rectified images."""
@@ -84,10 +85,10 @@ class Rectifier:
 
     @property
     def reference_fraction(self) -> float:
-        """How far into the readout the reference row is."""
-        camera = self._scene.camera
-        lines = camera.line_count
-        return {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row] * (lines - 1) / lines
+        """How far into the readout of the whole image the reference row is, a row of the picture within its bars."""
+        share = {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row]
+        row = self._active.first_line + share * (self._active.line_count - 1)
+        return row / self._scene.camera.line_count
 
     def rectify(self, image: NDArray[Pixel], frame: int) -> NDArray[Pixel]:
         """The rectified image of a frame.
@@ -158,6 +159,12 @@ def sample(image: NDArray[Pixel], source_map: NDArray[np.float32], border: str, 
         image, source_map, np.empty(0), cv2.INTER_CUBIC, borderMode=BORDERS[border], borderValue=(black,) * 4
     )
     return np.asarray(sampled, image.dtype)
+
+
+def _over_whole_image(scene: Scene) -> Scene:
+    """The scene with its times at row 0 of the whole image, as if black bars were read as well."""
+    camera, delay = scene.camera.over_whole_image()
+    return replace(scene, camera=camera, frame_times=scene.frame_times - delay)
 
 
 def _from_reference(poses: FloatArray, reference: FloatArray) -> FloatArray:

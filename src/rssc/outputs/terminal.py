@@ -140,3 +140,5 @@ def print_check(console: Console, check: Check) -> None:
             f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.across_motion:.1f} % "
             f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
         )
+    for note in check.notes:
+        print_text(console, f"note: {note}")

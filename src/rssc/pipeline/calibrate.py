@@ -2,7 +2,8 @@
 
 The steps:
 
-    choose       stretches of the sources: a short clip as a whole, the most informative parts of a long one
+    choose       stretches of the sources: a short clip as a whole, the most informative parts of a long one; what is
+                 wrong with their pictures (bars, cuts, overlays, ...) is found before the work starts
     calibrate    each stretch by itself (`stretch`): track, start, infer, refine the tracks, infer again
     combine      one lens model and one camera for all stretches (`several`)
     judge        ok, weak or degenerate, and why (`verdict`)
@@ -16,6 +17,7 @@ from typing import Any
 from rssc.errors import InputError, NotCalibratableError
 from rssc.io.lens_files import read_sensor_lens
 from rssc.model.calibration import Calibration
+from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.result import degenerate_result, make_result
 from rssc.pipeline.several import calibrate_stretches, choose, combine_stretches
@@ -62,6 +64,6 @@ def conclude(
 ) -> Calibration:
     """The calibration that the stretches of one camera give together."""
     combined = combine_stretches(results, options, stage)
-    found = make_result(combined, judge(combined), options, stage.seconds, notes)
+    found = in_whole_image(make_result(combined, judge(combined), options, stage.seconds, notes), results[0].cropped)
     given = read_sensor_lens(options.undistorted_from, found.camera.width, found.camera.height)
     return found if given is None or found.camera.undistorted_from is not None else in_images(found, given)

@@ -10,13 +10,15 @@ import cv2
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.footage.footage import Footage, choose_stretches, read_footage
+from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.calibration import Status
 from rssc.model.camera import Camera
+from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.model.tracks import Tracks
+from rssc.pipeline.bars import camera_in_whole_image
 from rssc.pipeline.metadata import metadata_reasons
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions, SourceOptions
@@ -57,7 +59,9 @@ class Check:
     """Rough standard deviation of the readout ratio."""
     motion: MotionSummary | None = None
     notes: tuple[str, ...] = ()
-    """What was done to the footage, in plain sentences."""
+    """What is unusual about the footage, the same as a calibration says."""
+    findings: tuple[Finding, ...] = ()
+    """The same by cause, where it has one."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the file says about its camera."""
 
@@ -74,33 +78,36 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
     stage = Stages(progress)
     with stage("reading") as report:
         ranges, _ = choose_stretches(source, fps=options.fps, frames=options.frames, most=1, report=report)
-        begin, end = ranges[0]
+        survey = survey_footage(source, ranges, fps=options.fps)
+        begin, end = max(survey.pieces, key=lambda piece: piece[1] - piece[0])
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
-        footage = read_footage(source, fps=options.fps, frames=few)
+        footage = read_footage(source, fps=options.fps, frames=few, survey=survey)
     said = metadata_reasons(footage.metadata)
     found = _check_footage(footage, stage, slow=not said)
     status: Status = "weak" if said and found.status == "ok" else found.status
     return replace(
-        found, status=status, reasons=(*said, *found.reasons), notes=footage.notes, metadata=footage.metadata
-    )
+        found, status=status, reasons=(*said, *found.reasons), notes=footage.notes, findings=footage.findings,
+        metadata=footage.metadata,
+    )  # fmt: skip
 
 
 def _check_footage(footage: Footage, stage: Stages, slow: bool) -> Check:
     """What the frames say; `slow` as in `uncertain_parameters`."""
+    cropped = footage.cropped
     scale = 2 if footage.width > CHECK.large_width else 1
     if scale > 1:
         footage = _halved(footage)
     try:
         with stage("tracking") as report:
-            tracks = track(footage.images, report=report)
+            tracks = track(footage.images, report=report, hidden=footage.overlay)
         adjusted, turned = _rough_adjust(tracks, footage, stage)
         with own_scene():
             covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:
         return Check("degenerate", (str(error),))
     motion = summarise_motion(adjusted.scene)
-    camera = _full_size(adjusted.scene.camera, scale)
+    camera = camera_in_whole_image(_full_size(adjusted.scene.camera, scale), cropped)
     if covariance is None:
         reasons = ("this clip does not constrain the camera", *advice([motion]))
         return Check("degenerate", reasons, camera, np.inf, motion)
@@ -132,7 +139,10 @@ def _halved(footage: Footage) -> Footage:
     images = np.empty((len(footage), height, width), np.uint8)
     for small, image in zip(images, footage.images, strict=True):
         cv2.resize(image, (width, height), small, interpolation=cv2.INTER_AREA)
-    return replace(footage, images=images)
+    overlay = footage.overlay
+    if overlay is not None:
+        overlay = overlay[: 2 * height : 2, : 2 * width : 2]
+    return replace(footage, images=images, overlay=overlay)
 
 
 def _full_size(camera: Camera, scale: int) -> Camera:

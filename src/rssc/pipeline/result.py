@@ -156,7 +156,8 @@ def _partial(result: StretchResult, first: int, last: int, camera: Camera, covar
 
 def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Calibration:
     """Placeholder for footage that cannot be calibrated: default camera, infinite variances, and the reason."""
-    width, height = footage.width, footage.height
+    image = footage.cropped or footage
+    width, height = image.width, image.height
     focal = _USUAL_FOCAL * max(width, height)
     lens = Lens("pinhole", focal, focal, (width - 1) / 2, (height - 1) / 2)
     names = (*lens.parameter_names, "readout_ratio")
@@ -170,7 +171,7 @@ def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Ca
         method=_method_name(method),
         knot_spacing=1.0,
         statistics=Statistics(),
-        notes=("nothing could be estimated: the lens is a placeholder, not this camera's.",),
+        notes=(*footage.notes, "nothing could be estimated: the lens is a placeholder, not this camera's."),
         metadata=footage.metadata,
     )
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rssc.errors import InputError, NotCalibratableError, RsscError
-from rssc.footage.footage import Footage, choose_stretches, read_footage
+from rssc.errors import NotCalibratableError, RsscError
+from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
+from rssc.footage.survey import Survey, distinct_clips, of_one_camera
 from rssc.inference.combine import Combination, combine
 from rssc.inference.evidence import Candidate, put_first
 from rssc.inference.infer import Inference, infer
@@ -33,8 +34,6 @@ from rssc.tracking.exposure import ExposureEstimate
 class SeveralConstants(Constants):
     """Several stretches of one camera."""
 
-    interval_ratio: float = 1.02
-    """Largest over smallest frame interval of clips in one mode: 30 and 29.97 per second are one, 30 and 25 are not."""
     max_iterations: int = 20
     """Iterations of the adjustment to the common camera, which is close. Chosen by hand: a bound on time."""
     cost_tolerance: float = 1e-6
@@ -50,10 +49,12 @@ class ChosenStretch:
 
     source: Path
     frames: tuple[int, int]
+    survey: Survey | None = None
+    """What was seen of the source."""
 
     def read(self, options: CalibrateOptions, report: Report = unreported) -> Footage:
         """The frames and their times."""
-        return read_footage(self.source, fps=options.fps, frames=self.frames, report=report)
+        return read_footage(self.source, fps=options.fps, frames=self.frames, survey=self.survey, report=report)
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,25 @@ class Combined:
 def choose(
     sources: Sequence[Path], options: CalibrateOptions, report: Report = unreported
 ) -> tuple[list[ChosenStretch], tuple[str, ...]]:
-    """The stretches of all sources, and notes that say which were chosen."""
-    chosen: list[ChosenStretch] = []
+    """The stretches of all sources, and notes that say which were chosen.
+
+    Raises:
+        InputError: The sources are not from one camera in one mode.
+    """
+    surveys: list[Survey] = []
     notes: tuple[str, ...] = ()
     for source in sources:
         ranges, remarks = choose_stretches(source, fps=options.fps, frames=options.frames, report=report)
-        chosen += [ChosenStretch(source, frames) for frames in ranges]
+        # The black parts of undistorted images are no bars: their lens is that of the whole image.
+        surveys.append(survey_footage(source, ranges, fps=options.fps, bars=options.undistorted_from is None))
         notes += remarks
+    distinct, doubles = distinct_clips(surveys)
+    notes += tuple(finding.words for finding in doubles)
+    chosen = [
+        ChosenStretch(one.source, frames, replace(one, thumbnails=None))
+        for one in of_one_camera(distinct)
+        for frames in one.pieces
+    ]
     return chosen, notes
 
 
@@ -93,7 +106,6 @@ def calibrate_stretches(
 
     Raises:
         NotCalibratableError: None of them can be.
-        InputError: They are not from one camera in one mode.
         WorkerDiedError: A process was killed, for instance because memory ran out.
     """
     found: dict[int, StretchResult] = {}
@@ -116,23 +128,11 @@ def calibrate_stretches(
     if not found:
         raise NotCalibratableError("; ".join(reasons))
     results = [found[i] for i in sorted(found)]
-    _check_same_camera(results)
     return results, tuple(f"left out: {reason}" for reason in reasons)
 
 
 def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions) -> StretchResult:
     return calibrate_stretch(chosen.read(options), chosen.source, options, Stages())
-
-
-def _check_same_camera(results: Sequence[StretchResult]) -> None:
-    sizes = {(one.stretch.scene.camera.width, one.stretch.scene.camera.height) for one in results}
-    if len(sizes) > 1:
-        listed = " and ".join(f"{width} x {height}" for width, height in sorted(sizes))
-        raise InputError(f"the sources have frames of {listed} pixels; expected one camera in one mode.")
-    intervals = [one.frame_interval_s for one in results]
-    if max(intervals) > SEVERAL.interval_ratio * min(intervals):
-        rates = " and ".join(f"{1 / t:.2f}" for t in sorted({round(t, 5) for t in intervals}))
-        raise InputError(f"the sources have {rates} frames per second; expected one camera in one mode.")
 
 
 def combine_stretches(results: Sequence[StretchResult], options: CalibrateOptions, stage: Stages) -> Combined:

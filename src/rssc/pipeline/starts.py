@@ -12,6 +12,7 @@ from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Family, Lens
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
+from rssc.pipeline.bars import start_in_picture
 from rssc.pipeline.options import CalibrateOptions
 from rssc.runtime.progress import Stages
 from rssc.solver.problem import readout_interval
@@ -47,7 +48,7 @@ def find_starts(
     if options.init is not None:
         with stage("reconstructing"):
             given = read_colmap_model(options.init, footage.names, times)
-        yield placed(given)
+        yield placed(start_in_picture(given, footage.cropped))
         return
     size, family = (footage.width, footage.height), _family(options.lens)
     fractions = _fractions(tracks, footage, sensor)

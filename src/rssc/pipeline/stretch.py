@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError, NotCalibratableError
-from rssc.footage.footage import Footage
+from rssc.footage.footage import Cropped, Footage
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
+from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
@@ -55,6 +56,10 @@ class StretchResult:
     seconds: dict[str, float]
     exposure: ExposureEstimate | None = None
     """As a fraction of the frame interval; None where neither footage nor file tell."""
+    findings: tuple[Finding, ...] = ()
+    """What is unusual about the footage."""
+    cropped: Cropped | None = None
+    """Where the images lie in those of the source; None where they are the same."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the source says about its camera."""
 
@@ -95,7 +100,8 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
     """
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        tracks = on_sensor(track(footage.images, report=report).cut(STRETCH.track_frames), sensor)
+        found = track(footage.images, report=report, hidden=footage.overlay)
+        tracks = on_sensor(found.cut(STRETCH.track_frames), sensor)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
     for found in find_starts(tracks, footage, sensor, options, stage):
@@ -141,7 +147,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     return StretchResult(
         replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
-        refined.exposure, footage.metadata,
+        refined.exposure, footage.findings, footage.cropped, footage.metadata,
     )  # fmt: skip
 
 

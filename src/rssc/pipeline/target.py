@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.footage.footage import Footage, read_footage
+from rssc.footage.footage import Footage, read_footage, survey_footage
 from rssc.inference.board_check import BoardCheck, check_board, lay_on_board
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
@@ -24,6 +24,7 @@ from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
+from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.metadata import compare_with_file, metadata_reasons
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
@@ -55,6 +56,8 @@ class TargetConstants(Constants):
 
 TARGET = TargetConstants()
 
+_SAID = ("bars", "interlacing")
+
 
 def calibrate_target(
     source: Path | str,
@@ -74,7 +77,10 @@ def calibrate_target(
     board = read_target(target) if isinstance(target, str) else target
     stage = Stages(progress)
     with stage("reading") as report:
-        footage = read_footage(source, fps=options.fps, frames=options.frames, report=report)
+        seen = survey_footage(source, fps=options.fps, bars=options.undistorted_from is None)
+        # A board is found in each frame by itself, and frames without it are left out: cuts do no harm.
+        survey = replace(seen, findings=tuple(one for one in seen.findings if one.cause in _SAID))
+        footage = read_footage(source, fps=options.fps, frames=options.frames, survey=survey, report=report)
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     try:
         return _calibrate_board(source, footage, board, options.lens, sensor, stage)
@@ -128,7 +134,7 @@ def _where_seen(footage: Footage, tracks: Tracks) -> tuple[Footage, Tracks]:
     keep = (tracks.frames >= first) & (tracks.frames < last)
     return (
         replace(footage, images=footage.images[part], times_s=footage.times_s[part],
-                frame_numbers=footage.frame_numbers[part], names=footage.names[part]),
+                frame_numbers=footage.frame_numbers[part], names=footage.names[part], candidates=()),
         Tracks(last - first, tracks.point_count, tracks.frames[keep] - first, tracks.points[keep], tracks.pixels[keep]),
     )  # fmt: skip
 
@@ -190,6 +196,7 @@ def _calibration(
         stretches=(Stretch(scene, footage.times_s, footage.frame_numbers, footage.names, str(source)),),
         metadata=footage.metadata,
     )
+    calibration = in_whole_image(calibration, footage.cropped)
     return replace(calibration, notes=(*calibration.notes, *compare_with_file(calibration)))
 
 

@@ -33,7 +33,9 @@ class CornerConstants(Constants):
 CORNERS = CornerConstants()
 
 
-def new_corners(image: Image, occupied: FloatArray, options: TrackingOptions, count: int) -> FloatArray:
+def new_corners(
+    image: Image, occupied: FloatArray, options: TrackingOptions, count: int, hidden: NDArray[np.bool_] | None = None
+) -> FloatArray:
     """(m, 2) at most `count` new corners away from the occupied pixels, first the best of each cell that lacks tracks.
 
     Cells hold `per_cell` tracks each if the target is spread evenly; cells with more corners than that make up for
@@ -44,6 +46,7 @@ def new_corners(image: Image, occupied: FloatArray, options: TrackingOptions, co
         occupied: (n, 2) pixels of the live tracks.
         options: Target number of tracks, their spacing and the size of a patch.
         count: Number of corners that are wanted.
+        hidden: (height, width) where there are to be none.
     """
     height, width = image.shape
     response = cv2.cornerMinEigenVal(image, blockSize=CORNERS.block_px)
@@ -55,6 +58,8 @@ def new_corners(image: Image, occupied: FloatArray, options: TrackingOptions, co
     free[border : height - border, border : width - border] = 1
     for u, v in np.rint(occupied).astype(int):
         cv2.circle(free, (int(u), int(v)), reach, 0, -1)
+    if hidden is not None:
+        free[hidden] = 0
     v, u = np.nonzero(peaks & (free > 0))
     if len(u) == 0:
         return np.empty((0, 2))

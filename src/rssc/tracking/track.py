@@ -75,13 +75,19 @@ class _Live:
         )
 
 
-def track(images: Image, options: TrackingOptions | None = None, report: Report = unreported) -> Tracks:
+def track(
+    images: Image,
+    options: TrackingOptions | None = None,
+    report: Report = unreported,
+    hidden: NDArray[np.bool_] | None = None,
+) -> Tracks:
     """Tracks corners through consecutive frames.
 
     Args:
         images: (n, height, width) grey frames.
         options: What makes a track.
         report: Called with the share of the frames that are done.
+        hidden: (height, width) where words or logos hide the scene: no track begins there, and tracks end there.
 
     Returns:
         Tracks without gaps, with standard deviations relative to the track's first observation.
@@ -92,7 +98,7 @@ def track(images: Image, options: TrackingOptions | None = None, report: Report 
     """
     if images.ndim != 3 or images.dtype != np.uint8 or len(images) < 2:
         raise InputError(f"images are {images.dtype} {images.shape}; expected uint8 (n, height, width) with n >= 2.")
-    tracker = _Tracker(images[0], options or DEFAULT_OPTIONS)
+    tracker = _Tracker(images[0], options or DEFAULT_OPTIONS, hidden)
     for frame, image in enumerate(images):
         tracker.advance(frame, image)
         report((frame + 1) / len(images))
@@ -102,8 +108,9 @@ def track(images: Image, options: TrackingOptions | None = None, report: Report 
 class _Tracker:
     """The live tracks, the templates of their reference patches and the table of observations."""
 
-    def __init__(self, image: Image, options: TrackingOptions) -> None:
+    def __init__(self, image: Image, options: TrackingOptions, hidden: NDArray[np.bool_] | None) -> None:
         self._options = options
+        self._hidden = hidden
         self._scale = flow_scale(image)
         samples = (2 * options.half_window + 1) ** 2
         capacity = 2 * options.target
@@ -167,10 +174,19 @@ class _Tracker:
             )
         limits = shear_limits(qualities, precisions, registered, self._options.max_shear)
         good = acceptable(registered, qualities, sigmas, limits, states, self._options)
+        good &= self._seen(states)
         neighbours, supporters = self._options.neighbours, self._options.supporters
         good[good] = moves_like_neighbours(live.states[good], states[good], neighbours, supporters)
         self._live = _Live(live.numbers[good], live.slots[good], states[good])
         self._record(frame, self._live, sigmas[good])
+
+    def _seen(self, states: FloatArray) -> NDArray[np.bool_]:
+        """(n,) whether nothing hides the scene at the pixels of the tracks."""
+        if self._hidden is None:
+            return np.ones(len(states), bool)
+        height, width = self._hidden.shape
+        u, v = np.rint(np.nan_to_num(states[:, :2])).astype(int).T
+        return ~self._hidden[np.clip(v, 0, height - 1), np.clip(u, 0, width - 1)]
 
     def _register(
         self, values: NDArray[np.float32], slots: IntArray, states: FloatArray
@@ -190,7 +206,7 @@ class _Tracker:
     def _detect(self, frame: int, image: Image, values: NDArray[np.float32]) -> None:
         options = self._options
         missing = options.target - len(self._live.numbers)
-        pixels = new_corners(image, self._live.states[:, :2], options, missing)
+        pixels = new_corners(image, self._live.states[:, :2], options, missing, self._hidden)
         free = np.setdiff1d(np.arange(len(self._rows)), self._live.slots, assume_unique=True)[: len(pixels)]
         pixels = pixels[: len(free)]
         rows, stats, pulls = self._rows, np.empty((len(free), 3)), np.empty((len(free), 6, 4))

@@ -51,6 +51,10 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     if stretch is not None:
         # The exposure is that of the result: a stretch may have known less.
         camera = stretch.scene.camera.with_exposure_ratio(calibration.camera.shutter.exposure_ratio)
+    # Tools know no black bars: they take all rows of the image for rows that were read.
+    camera, _ = camera.over_whole_image()
+    if stretch is not None:
+        stretch = stretch.over_whole_image(calibration.frame_interval_s)
     _check(exporter, format_name, camera, options)
     statement = _statement(calibration, exporter, camera)
     return exporter.files(
@@ -112,6 +116,12 @@ def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> 
     rows = "rows of the image as the sensor read it, with its lens distortion"
     if camera.undistorted_from is not None:
         rows = "rows of the sensor's image before it was undistorted, not of the images that were calibrated"
+    area = calibration.camera.active
+    if area is not None:
+        rows += (
+            f"; all rows, also the black bars around the {area.width} x {area.height} pixels from ({area.left}, "
+            f"{area.top}) on, which were read in {calibration.readout_time_s} s"
+        )
     exposure_ratio = camera.shutter.exposure_ratio
     exposure = {} if exposure_ratio is None else {"exposure_time_s": exposure_ratio * calibration.frame_interval_s}
     return {
