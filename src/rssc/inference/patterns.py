@@ -68,7 +68,8 @@ def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | N
     except SingularError:
         return None
     weights = responses[0].weights[:, None]
-    left = np.array([response.residuals for response in responses])
+    # A point on the last pixel that a lens sees may be lost by a small step: it tells nothing.
+    left = np.nan_to_num([response.residuals for response in responses])
     information = -np.einsum("amc,mo,bmc->ab", patterns, weights, left, optimize=True)
     information = 0.5 * (information + information.T)
     values, vectors = np.linalg.eigh(information)

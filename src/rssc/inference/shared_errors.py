@@ -83,7 +83,7 @@ class Influence:
 @lru_cache(maxsize=4)
 @with_serial_blas
 def measure_influence(adjustment: Adjustment) -> Influence | None:
-    """Influence of every observation of a te adjustment; None where the problem is singular."""
+    """Influence of every observation of a te adjustment; None where the problem is singular or a point is not seen."""
     problem = build_problem(adjustment.scene, adjustment.options)
     loss = Loss(LOSSES[adjustment.options.loss], adjustment.loss_scale)
     reducer = Reducer(problem, loss, adjustment.options.sparse, adjustment.options.motion_prior)
@@ -111,6 +111,9 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         )  # fmt: skip
 
     run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
+    if not np.isfinite(scores).all():
+        # A point lies where the lens shows nothing: this is no estimate.
+        return None
     count, known = problem.estimated_count, problem.prior_matrix[:, free]
     prior = adjustment.options.prior_scale**2 * known.T @ known
     return Influence(problem.estimated_names, information, scores[:, free], motion, prior, factor, count, told)
