@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 from rssc.inference.patterns import PatternFit, fit_patterns
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 
@@ -47,6 +48,13 @@ class DepartureConstants(Constants):
     chance: float = 2e-3
     """Probability by chance below which a departure is believed. On simulated tracks (seeds 60 and 61, hand-held and
     shaky) rigid cameras had 0.2 or more, principal points that move by 1.2 px rms 2e-5 or less."""
+    most_way: float = 0.02
+    """Largest way of a principal point, root mean square over the image's larger side, that can be a stabiliser's:
+    lenses move by a degree or two."""
+    span: int = 3
+    """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
+    least_tracks: int = 15
+    """That span a moment; with fewer, departures are not looked for. Chosen by hand."""
     iterations: int = 30
     """Of the adjustment without departures, which starts close. Chosen by hand."""
 
@@ -73,12 +81,17 @@ def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
 
     All are fitted together: what one explains is no sign of another.
     """
-    fitted = _fit(adjustment, tuple(_PATTERNS))
+    fitted = _fit(adjustment, tuple(_PATTERNS)) if _held_together(adjustment.scene.tracks) else None
     if fitted is None:
         return ()
     fit, patterns = fitted
     found = [_departure(adjustment.scene, cause, patterns[cause], fit.part(part)) for cause, part in _parts(patterns)]
-    return tuple(sorted((one for one in found if one.probability < DEPARTURES.chance), key=lambda one: one.probability))
+    camera = adjustment.scene.camera
+    most = {"optical_stabilisation": DEPARTURES.most_way * max(camera.width, camera.height)}
+    believed = [
+        one for one in found if one.probability < DEPARTURES.chance and one.amount < most.get(one.cause, np.inf)
+    ]
+    return tuple(sorted(believed, key=lambda one: one.probability))
 
 
 def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[Adjustment, tuple[Departure, ...]]:
@@ -104,6 +117,13 @@ def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[A
         for given, (_, part) in zip(departures, _parts(patterns), strict=True)
     )
     return adjust_with(scene, options), assessed
+
+
+def _held_together(tracks: Tracks) -> bool:
+    """Whether every moment is spanned by some tracks: parts that none connects have a scale each, which may seem to be
+    another focal length."""
+    spanning = tracks.spanning(DEPARTURES.span)[DEPARTURES.span : tracks.frame_count - DEPARTURES.span]
+    return bool(spanning.min(initial=DEPARTURES.least_tracks) >= DEPARTURES.least_tracks)
 
 
 def _fit(adjustment: Adjustment, causes: Sequence[str]) -> tuple[PatternFit, dict[str, FloatArray]] | None:

@@ -59,6 +59,14 @@ class Tracks(ArrayEquality):
         """(point_count + 1,) range of each point's observations."""
         return np.searchsorted(self.points, np.arange(self.point_count + 1)).astype(np.int64)
 
+    def spanning(self, reach: int) -> IntArray:
+        """(f,) number of tracks that last from `reach` frames before each frame to as many after it; ends excepted."""
+        first, last = self.frames[self.offsets[:-1]] + reach, self.frames[self.offsets[1:] - 1] - reach
+        long = first <= last
+        steps = np.bincount(first[long], minlength=self.frame_count + 1).astype(np.int64)
+        steps -= np.bincount(last[long] + 1, minlength=self.frame_count + 1)
+        return np.cumsum(steps)[: self.frame_count]
+
     @property
     def lengths(self) -> IntArray:
         """(point_count,) number of observations of each point."""

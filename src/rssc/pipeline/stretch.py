@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import Cropped, Footage
+from rssc.inference.frame_timing import TIMING, Timing, choose_times
 from rssc.inference.infer import Inference, infer
 from rssc.io.lens_files import read_sensor_lens
 from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
+from rssc.model.tracks import Tracks
 from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.starts import find_starts, on_sensor
@@ -26,6 +28,7 @@ from rssc.pipeline.undistorted import to_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
+from rssc.solver.problem import with_trajectory
 from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
 from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
 from rssc.tracking.refinement import refine, sharpest_observations
@@ -111,6 +114,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                     found.scene, lens=options.lens, final=False, common=AdjustOptions(fixed=found.fixed),
                     report=report,
                 )  # fmt: skip
+                footage, first = _timed(footage, first, tracks, options)
             with own_scene(), stage("refining"):
                 seen = estimate_exposure(footage.images, first.adjustment.scene)
                 told = told_by_video(seen) if source.is_file() else seen
@@ -149,6 +153,46 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
         refined.exposure, footage.findings, footage.cropped, footage.metadata,
     )  # fmt: skip
+
+
+def _timed(footage: Footage, first: Inference, tracks: Tracks, options: CalibrateOptions) -> tuple[Footage, Inference]:
+    """Footage and inference with the frame times that explain the tracks best; a rate that the user gave stays."""
+    interval = footage.frame_interval_s
+    bases = {} if options.fps is not None else {one.name: one.times_s / interval for one in footage.candidates}
+    adjustment = first.adjustment
+    common = AdjustOptions(fixed=adjustment.options.fixed, motion_prior=adjustment.options.motion_prior)
+    timing = choose_times(adjustment, tracks, bases, common)
+    if timing.evidence == 0:
+        return footage, first
+    times_s = footage.times_s[0] + interval * timing.adjustment.scene.frame_times
+    finding = _timing_finding(footage, timing)
+    footage = replace(
+        footage, times_s=times_s, notes=(*footage.notes, finding.words), findings=(*footage.findings, finding)
+    )
+    # Times are counted in the interval that they have now.
+    scaled = interval / footage.frame_interval_s
+    scene = timing.adjustment.scene
+    scene = replace(
+        scene, frame_times=footage.frame_times, trajectory=None,
+        camera=scene.camera.with_readout_ratio(scaled * scene.camera.shutter.readout_ratio),
+    )  # fmt: skip
+    return footage, replace(first, adjustment=replace(timing.adjustment, scene=with_trajectory(scene)))
+
+
+def _timing_finding(footage: Footage, timing: Timing) -> Finding:
+    """What is said of times that the source does not state."""
+    words = ""
+    for one in footage.candidates:
+        if one.name == timing.name:
+            words = f"frames were taken {one.words}"
+    if timing.missing:
+        names = ", ".join(str(int(footage.frame_numbers[frame])) for frame in timing.missing)
+        count = len(timing.missing)
+        gaps = f"{count} frame{'s are' if count > 1 else ' is'} missing, before frame {names} of the source"
+        words = f"{words}, and {gaps}" if words else gaps
+    cause = "dropped_frames" if timing.missing else "frame_times"
+    words = f"{words}: that explains the footage better than the times of the source (evidence {timing.evidence:.0f})."
+    return Finding(cause, words, timing.evidence / TIMING.margin)
 
 
 @contextmanager

@@ -38,6 +38,10 @@ class VerdictConstants(Constants):
     """Largest plausible readout ratio: a sensor is read once per frame; the margin is for the error. Chosen by hand."""
     min_registered: float = 0.8
     """Share of the frames that the start must locate. Chosen by hand."""
+    reach: int = 3
+    """Frames before and after a frame that tracks must last to hold the clip together there. Chosen by hand."""
+    least_spanning: int = 5
+    """Tracks that do; with fewer, nothing relates the scale of both parts. Chosen by hand."""
     min_observations_per_frame: int = 60
     """Fewest observations per frame; below it texture is lacking. Chosen by hand."""
     little_motion: float = 0.002
@@ -175,6 +179,13 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
         found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:
         return found
+    spanning = tracks.spanning(VERDICT.reach)[VERDICT.reach : tracks.frame_count - VERDICT.reach]
+    if len(spanning) and spanning.min() < VERDICT.least_spanning:
+        lost = int(np.argmin(spanning)) + VERDICT.reach
+        found.append(
+            f"only {int(spanning.min())} tracks last from {VERDICT.reach} frames before the {lost}th frame to as many "
+            "after it, so that the parts before and after are not held together: leave out what is blurred there"
+        )
     per_frame = len(tracks) / tracks.frame_count
     if per_frame < VERDICT.min_observations_per_frame:
         found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")

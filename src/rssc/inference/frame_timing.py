@@ -1,0 +1,150 @@
+"""When the frames were taken, by evidence: every time base in question is tried on the tracks themselves.
+
+Stamps may be a host's times of arrival, a file's rate not the camera's, and frames may be missing without a sign. A
+camera moves smoothly; with wrong times it seems to stumble, and its tracks are explained worse. All time bases have
+the same number of parameters, so that costs compare. Missing frames are then looked for where the image moves farther
+from one frame to the next than before and after, and tried one after the other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from rssc.errors import RsscError
+from rssc.inference.evidence import Candidate, rank
+from rssc.inference.robust import restart, robust_options
+from rssc.model.arrays import FloatArray
+from rssc.model.tracks import Tracks
+from rssc.runtime.constants import Constants
+from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.options import AdjustOptions
+from rssc.solver.problem import with_trajectory
+
+
+@dataclass(frozen=True)
+class TimingConstants(Constants):
+    """Choice of the frame times."""
+
+    same: float = 0.005
+    """Frame intervals by which times differ at most that count as the same: the image moves a few pixels in one."""
+    margin: float = 30.0
+    """Evidence by which other times must be better than the given ones: odds of three millions to one, because tracks
+    that were not refined have errors in common."""
+    iterations: int = 20
+    """With each time base; wrong ones need not converge. Chosen by hand: a bound on time."""
+    tolerance: float = 1e-4
+    """Relative decrease of the cost at which these adjustments stop. Chosen by hand: time against accuracy."""
+    jump: float = 1.4
+    """How many times farther than before and after the image moves where a frame may be missing: 2 for even motion.
+    Chosen by hand."""
+    least_motion_px: float = 0.5
+    """Motion below which nothing tells a missing frame. Chosen by hand: a few times the error of a track."""
+    jumps: int = 3
+    """Places that are tried for each missing frame, the farthest jumps. Chosen by hand: a bound on time."""
+    most_missing: int = 4
+    """Missing frames that are looked for. Chosen by hand: with more of them the clip is refused for other reasons."""
+
+
+TIMING = TimingConstants()
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of the frames, and how much better they are."""
+
+    name: str
+    """Of the time base."""
+    missing: tuple[int, ...]
+    """Frames before which one is missing."""
+    evidence: float
+    """By which the tracks prefer it to the given times; 0 where these are the best."""
+    adjustment: Adjustment
+
+
+def choose_times(current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatArray], common: AdjustOptions) -> Timing:
+    """The times that explain the tracks best: the given ones, others, or either with gaps.
+
+    Args:
+        current: Adjusted with the given times.
+        tracks: All tracks: those that wrong times do not explain may be missing in the adjustment.
+        bases: Other (f,) times of the frames in question, in frame intervals.
+        common: Options of every adjustment: what is fixed, and the motion prior.
+    """
+    given = current.scene.frame_times
+    others = {name: times for name, times in bases.items() if not _alike(times, given)}
+    best = Timing("given", (), 0.0, current)
+    if not others and not find_jumps(tracks, given):
+        return best
+    whole = replace(current, scene=restart(current.scene, tracks))
+    reference = _adjusted(whole, given, common)
+    if reference is None:
+        return best
+    for name, times in others.items():
+        best = _better(best, reference, name, (), times, common)
+    for _ in range(TIMING.most_missing):
+        before = best
+        known = before.adjustment.scene.frame_times
+        for frame in find_jumps(tracks, known)[: TIMING.jumps]:
+            times = known + (np.arange(len(given)) >= frame)
+            best = _better(best, reference, before.name, (*before.missing, frame), times, common)
+        if best is before:
+            break
+    return best
+
+
+def find_jumps(tracks: Tracks, times: FloatArray) -> list[int]:
+    """Frames to which tracks move much farther than to those before and after, the farthest first.
+
+    Args:
+        tracks: Of f frames.
+        times: (f,) in frame intervals.
+    """
+    frames = tracks.frames
+    first = np.flatnonzero((tracks.points[3:] == tracks.points[:-3]) & (frames[3:] == frames[:-3] + 3))
+    speeds = np.diff(tracks.pixels, axis=0) / np.maximum(np.diff(times[frames]), 1e-9)[:, None]
+    around = 0.5 * (speeds[first] + speeds[first + 2])
+    ratios = (speeds[first + 1] * around).sum(axis=1) / np.maximum((around**2).sum(axis=1), TIMING.least_motion_px**2)
+    order = np.argsort(frames[first], kind="stable")
+    bounds = np.searchsorted(frames[first][order], np.arange(tracks.frame_count + 1)).tolist()
+    medians = np.array([np.median(ratios[order][a:b]) if b > a else 0.0 for a, b in pairwise(bounds)])
+    return [int(i) + 2 for i in np.argsort(-medians) if medians[i] > TIMING.jump]
+
+
+def _better(
+    best: Timing, reference: Adjustment, name: str, missing: tuple[int, ...], times: FloatArray, common: AdjustOptions
+) -> Timing:
+    """The better of the best so far and these times."""
+    tried = _adjusted(reference, times, common)
+    if tried is None:
+        return best
+    evidence = _evidence(rank((("given", reference), ("other", tried))))
+    if evidence > TIMING.margin and evidence > best.evidence + TIMING.margin * (len(missing) > len(best.missing)):
+        return Timing(name, missing, evidence, tried)
+    return best
+
+
+def _evidence(ranked: tuple[Candidate, ...]) -> float:
+    """By which "other" is better than "given"; negative where it is worse."""
+    evidence = {candidate.name: candidate.evidence for candidate in ranked}
+    return evidence["given"] - evidence["other"]
+
+
+def _adjusted(current: Adjustment, times: FloatArray, common: AdjustOptions) -> Adjustment | None:
+    """The scene adjusted with other times; None where that is impossible."""
+    scene = current.scene
+    options = replace(
+        robust_options(scene.camera, common), loss_scale=current.loss_scale, max_iterations=TIMING.iterations,
+        cost_tolerance=TIMING.tolerance,
+    )  # fmt: skip
+    try:
+        return adjust_with(with_trajectory(replace(scene, frame_times=times, trajectory=None)), options)
+    except RsscError:
+        return None
+
+
+def _alike(times: FloatArray, given: FloatArray) -> bool:
+    """Whether times differ by an offset and a rate at most."""
+    slope, start = np.polyfit(given, times, 1)
+    return bool(np.abs(times - start - slope * given).max() < TIMING.same and abs(slope - 1) < TIMING.same)
