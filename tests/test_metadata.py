@@ -441,6 +441,7 @@ def test_the_stated_exposure_is_used_where_the_footage_does_not_tell(monkeypatch
     monkeypatch.setattr(stretch_module, "track", lambda images, **_: scene.tracks)
     monkeypatch.setattr(stretch_module, "find_starts", lambda *_: [SimpleNamespace(scene=scene, fixed=(), start=start)])
     monkeypatch.setattr(stretch_module, "infer", lambda *_, **__: inference)
+    monkeypatch.setattr(stretch_module, "_timed", lambda footage, first, *_: (footage, first))
     monkeypatch.setattr(
         stretch_module, "estimate_exposure", lambda *_: None if seen is None else ExposureEstimate(*seen)
     )

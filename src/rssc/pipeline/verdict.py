@@ -90,20 +90,22 @@ class Verdict:
 def judge(combined: Combined) -> Verdict:
     """Verdict on the common camera of the stretches."""
     camera, covariance, results = combined.camera, combined.covariance, combined.results
-    contradictions, disagreements = find_contradictions(combined), find_disagreements(combined)
-    misfits = [misfit for one in results for misfit in _misfit(one.inference)]
+    contradictions = find_contradictions(combined)
+    disagreements = [] if contradictions else find_disagreements(combined)
     files = [one.metadata for one in results]
     said = list(dict.fromkeys(reason for one in files for reason in metadata_reasons(one))) + different_cameras(files)
+    wrong = list(dict.fromkeys(reason for one in results for reason in _wrong_models(one.inference))) + disagreements
     # Faster motion does not help where the model is wrong.
-    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or disagreements or misfits or said))
+    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or wrong or said))
     lost = contradictions + lost
     weak += list(dict.fromkeys(reason for one in results for reason in _suspicions(one.inference, one.registered)))
-    weak += [] if contradictions else disagreements
     frames = find_readout_frames(results)
     doubted, named = name_frames(frames)
     weak += doubted
     motions = [summarise_motion(one.stretch.scene) for one in results]
-    weak += advice(motions) if lost or weak else treacherous_motion(motions)
+    if not (contradictions or wrong or said):
+        weak += advice(motions) if lost or weak else treacherous_motion(motions)
+    weak = wrong + weak
     status: Status = "degenerate" if lost else "weak" if said or weak else "ok"
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
     notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
@@ -121,9 +123,9 @@ def judge_inference(
         board: Whether a calibration target was filmed, not a scene.
     """
     camera = inference.adjustment.scene.camera
-    slow = board or not _misfit(inference)
-    lost, weak = uncertain_parameters(camera, inference.covariance, board, slow)
-    weak += _suspicions(inference, registered, board)
+    wrong = _wrong_models(inference, board)
+    lost, weak = uncertain_parameters(camera, inference.covariance, board, slow=board or not wrong)
+    weak = [*wrong, *weak, *_suspicions(inference, registered, board)]
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
@@ -168,13 +170,6 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
         found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
         found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
-    found += [_of_departure(one) for one in inference.departures]
-    # Motion that follows what a camera is not rigid by looks like vibration, too.
-    if inference.alternation < VERDICT.vibrating and not inference.departures:
-        found.append(
-            "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
-            "its error bar: hold it in your hands, or on a softer mount"
-        )
     if registered.mean() < VERDICT.min_registered:
         found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:
@@ -189,7 +184,19 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     per_frame = len(tracks) / tracks.frame_count
     if per_frame < VERDICT.min_observations_per_frame:
         found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
-    return found + _misfit(inference)
+    return found
+
+
+def _wrong_models(inference: Inference, board: bool = False) -> list[str]:
+    """Reasons why the model is not that of the camera, the most specific first."""
+    found = [_of_departure(one) for one in inference.departures]
+    # Motion that follows what a camera is not rigid by looks like vibration, too.
+    if inference.alternation < VERDICT.vibrating and not inference.departures:
+        found.append(
+            "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
+            "its error bar: hold it in your hands, or on a softer mount"
+        )
+    return found if board else found + _misfit(inference)
 
 
 def _of_departure(departure: Departure) -> str:
