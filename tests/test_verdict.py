@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rssc
+from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
 from rssc.inference.uncertainty import Uncertainty
 from rssc.model.covariance import Covariance
@@ -106,11 +107,32 @@ def test_vibration_that_frames_do_not_resolve_is_weak_and_the_result_says_what_m
     added = [reason for reason in shaken.reasons if reason not in calm.reasons]
     assert shaken.status == "weak"
     assert any("vibrates faster than its frames resolve" in reason for reason in added)
-    motion = make_result(combined, shaken, CalibrateOptions(), {}).uncertainty.motion
+    assert shaken.causes[0] == "vibration" and "vibration" not in held.causes
+    assert "vibrates" in shaken.reasons[0] and not any("faster motion" in reason for reason in shaken.reasons)
+    result = make_result(combined, shaken, CalibrateOptions(), {})
+    motion = result.uncertainty.motion
+    assert result.causes == shaken.causes
     assert (motion.knot_spacing, motion.order) == (0.5, 3)
     # Residuals are as large as the tracks' sigmas say.
     assert motion.rotation == pytest.approx(prior[0], rel=0.1)
     assert motion.translation == pytest.approx(prior[1], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("cause", "amount", "words"),
+    [("optical_stabilisation", 2.04, "by about 2.0 px"), ("focus_breathing", 0.0123, "by about 1.23 %")],
+)
+def test_a_camera_that_is_not_rigid_is_named_first_with_its_amount(cause, amount, words):
+    scene = simulate_scene(4, frame_count=20, point_count=150, pixel_noise=0.1).scene
+    adjustment = rssc.adjust(scene)
+    uncertainty = Uncertainty(adjustment.covariance, {"noise": {"readout_ratio": 1.0}})
+    departure = Departure(cause, amount, 1e-6, np.zeros((5, 5)))
+    # What a camera is not rigid by looks like vibration, too, and is not called so.
+    inference = Inference(adjustment, uncertainty, (), 0.0, alternation=-0.9, departures=(departure,))
+    one = StretchResult(inference, make_stretch(adjustment.scene), 1 / 30, np.ones(20, bool), (), {})
+    found = judge(Combined(adjustment.scene.camera, adjustment.covariance, 1 / 30, (one,), (one.stretch,)))
+    assert found.status == "weak" and words in found.reasons[0]
+    assert found.causes[0] == cause and "vibration" not in found.causes
 
 
 def test_summary_of_a_simulated_walk():

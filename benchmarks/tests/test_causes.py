@@ -219,7 +219,7 @@ def test_a_clip_is_calibrated_and_compared(tmp_path, monkeypatch):
 
     def calibrate(source, fps=None):
         given.append(fps)
-        return replace(calibration(clip.camera.lens), reasons=("the time stamps jitter",), status="weak")
+        return replace(calibration(clip.camera.lens), reasons=("-",), causes=("frame_times",), status="weak")
 
     monkeypatch.setattr(faulty_draws, "calibrate", calibrate)
     one = run_faulty(case, named_causes, tmp_path)

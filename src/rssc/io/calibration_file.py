@@ -71,6 +71,7 @@ class CalibrationFile(CameraFile, HeaderFile):
     method: str
     knot_spacing_frames: float
     statistics: dict[str, object]
+    causes: list[str] = Field(default=[], description="names of what is doubtful, or was found and put right")
     notes: list[str] = Field(default=[], description="what was done to the footage, in plain sentences")
     uncertainty: dict[str, object] = Field(default={}, description="what the error bars are made of")
     stretches: StretchesFile | None = Field(default=None, description="trajectory, points and tracks")
@@ -114,6 +115,7 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
         "method": calibration.method,
         "knot_spacing_frames": calibration.knot_spacing,
         "statistics": asdict(calibration.statistics),
+        **({"causes": list(calibration.causes)} if calibration.causes else {}),
         "notes": list(calibration.notes),
         # Null would be read as infinity.
         "uncertainty": {name: part for name, part in asdict(calibration.uncertainty).items() if part is not None},
@@ -141,6 +143,7 @@ def read_calibration(path: Path) -> Calibration:
         knot_spacing=document.knot_spacing_frames,
         statistics=statistics,
         notes=tuple(document.notes),
+        causes=tuple(document.causes),
         uncertainty=budget,
         stretches=() if document.stretches is None else _saved_stretches(path, document.stretches),
         exposure_sigma=document.sigma.exposure_ratio or 0.0,

@@ -128,6 +128,8 @@ class Calibration:
     knot_spacing: float
     statistics: Statistics
     notes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    """Names of what makes the result doubtful, or was found and put right, the strongest first: "vibration", .."""
     uncertainty: ErrorBudget = field(default_factory=ErrorBudget, repr=False)
     stretches: tuple[Stretch, ...] = field(default=(), repr=False)
     """Trajectory, points and tracks behind the result; kept in an npz file beside calibration.json."""

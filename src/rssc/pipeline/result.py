@@ -56,6 +56,7 @@ def make_result(
         covariance=combined.covariance.finite().matrix,
         status=verdict.status,
         reasons=verdict.reasons,
+        causes=verdict.causes,
         method=_method_name(options.method),
         knot_spacing=float(adjustments[0].options.knot_spacing),
         statistics=Statistics(

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.inference.departures import Departure
+from rssc.inference.departures import DEPARTURES, Departure
 from rssc.inference.infer import Inference
 from rssc.model.calibration import FrameShare, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
+from rssc.model.finding import Finding
 from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
 from rssc.pipeline.metadata import different_cameras, metadata_reasons
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
@@ -85,6 +86,8 @@ class Verdict:
     weak_direction: str
     readout_frames: tuple[FrameShare, ...] = ()
     """Of each stretch, the frame that tells most of the readout, and others that tell more than a fifth."""
+    causes: tuple[str, ...] = ()
+    """Names of what makes the result doubtful, or was found and put right; the strongest first."""
 
 
 def judge(combined: Combined) -> Verdict:
@@ -94,7 +97,8 @@ def judge(combined: Combined) -> Verdict:
     disagreements = [] if contradictions else find_disagreements(combined)
     files = [one.metadata for one in results]
     said = list(dict.fromkeys(reason for one in files for reason in metadata_reasons(one))) + different_cameras(files)
-    wrong = list(dict.fromkeys(reason for one in results for reason in _wrong_models(one.inference))) + disagreements
+    models = list(dict.fromkeys(reason for one in results for reason in _wrong_models(one.inference)))
+    wrong = [one.words for one in models] + disagreements
     # Faster motion does not help where the model is wrong.
     lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or wrong or said))
     lost = contradictions + lost
@@ -109,7 +113,13 @@ def judge(combined: Combined) -> Verdict:
     status: Status = "degenerate" if lost else "weak" if said or weak else "ok"
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
     notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
-    return Verdict(status, (*said, *lost, *weak), notes, weak_direction(camera, covariance), frames)
+    by_file = "electronic_stabilisation" if any(one.stabilisation not in (None, "off") for one in files) else "file"
+    causes = [by_file] * bool(said) + [one.cause for one in models]
+    causes += ["contradiction"] * bool(contradictions) + ["disagreement"] * bool(disagreements)
+    causes += ["uncertain"] * (len(lost) + len(weak) > len(contradictions) + len(wrong))
+    causes += [one.cause for result in results for one in result.findings]
+    reasons = (*said, *lost, *weak)
+    return Verdict(status, reasons, notes, weak_direction(camera, covariance), frames, tuple(dict.fromkeys(causes)))
 
 
 def judge_inference(
@@ -125,7 +135,7 @@ def judge_inference(
     camera = inference.adjustment.scene.camera
     wrong = _wrong_models(inference, board)
     lost, weak = uncertain_parameters(camera, inference.covariance, board, slow=board or not wrong)
-    weak = [*wrong, *weak, *_suspicions(inference, registered, board)]
+    weak = [*(one.words for one in wrong), *weak, *_suspicions(inference, registered, board)]
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
@@ -187,31 +197,35 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     return found
 
 
-def _wrong_models(inference: Inference, board: bool = False) -> list[str]:
+def _wrong_models(inference: Inference, board: bool = False) -> list[Finding]:
     """Reasons why the model is not that of the camera, the most specific first."""
     found = [_of_departure(one) for one in inference.departures]
     # Motion that follows what a camera is not rigid by looks like vibration, too.
     if inference.alternation < VERDICT.vibrating and not inference.departures:
-        found.append(
+        words = (
             "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
             "its error bar: hold it in your hands, or on a softer mount"
         )
+        found.append(Finding("vibration", words, inference.alternation / VERDICT.vibrating))
     return found if board else found + _misfit(inference)
 
 
-def _of_departure(departure: Departure) -> str:
+def _of_departure(departure: Departure) -> Finding:
+    strength = np.log(max(departure.probability, 1e-300)) / np.log(DEPARTURES.chance)
     if departure.cause == "optical_stabilisation":
-        return (
+        words = (
             f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
             "stabilisation, which also changes the focal length found: switch it off, or use another lens of the phone"
         )
-    return (
+        return Finding(departure.cause, words, float(strength))
+    words = (
         f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "
         "zoom: lock focus and zoom"
     )
+    return Finding(departure.cause, words, float(strength))
 
 
-def _misfit(inference: Inference) -> list[str]:
+def _misfit(inference: Inference) -> list[Finding]:
     """A reason to doubt an inference whose residuals no rolling-shutter camera explains."""
     adjustment = inference.adjustment
     residuals, tracks = adjustment.residuals, adjustment.scene.tracks
@@ -220,10 +234,11 @@ def _misfit(inference: Inference) -> list[str]:
     misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
     if misfit <= VERDICT.poor_fit:
         return []
-    return [
+    words = (
         f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the scene "
         "move?"
-    ]
+    )
+    return [Finding("electronic_stabilisation", words, misfit / VERDICT.poor_fit)]
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:
