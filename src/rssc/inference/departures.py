@@ -51,6 +51,9 @@ class DepartureConstants(Constants):
     most_way: float = 0.02
     """Largest way of a principal point, root mean square over the image's larger side, that can be a stabiliser's:
     lenses move by a degree or two."""
+    most_change: float = 0.05
+    """The same of a focal length, as a share of it: where it seems to change more, the solution is wrong, or a zoom is
+    so long that windows disagree. Chosen by hand."""
     span: int = 3
     """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
     least_tracks: int = 15
@@ -87,17 +90,19 @@ def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
     fit, patterns = fitted
     found = [_departure(adjustment.scene, cause, patterns[cause], fit.part(part)) for cause, part in _parts(patterns)]
     camera = adjustment.scene.camera
-    most = {"optical_stabilisation": DEPARTURES.most_way * max(camera.width, camera.height)}
-    believed = [
-        one for one in found if one.probability < DEPARTURES.chance and one.amount < most.get(one.cause, np.inf)
-    ]
+    most = {
+        "optical_stabilisation": DEPARTURES.most_way * max(camera.width, camera.height),
+        "focus_breathing": DEPARTURES.most_change,
+    }
+    believed = [one for one in found if one.probability < DEPARTURES.chance and one.amount < most[one.cause]]
     return tuple(sorted(believed, key=lambda one: one.probability))
 
 
 def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[Adjustment, tuple[Departure, ...]]:
     """The adjustment of observations without the departures, and these as they are found then.
 
-    Their amplitudes are held by the priors of all of them; what they leave open is what the departures may do.
+    Their amplitudes are held by the priors of all of them; what they leave open is what the departures may do. Where
+    that adjustment does not converge, nothing is taken out.
     """
     causes = tuple(one.cause for one in departures)
     fitted = _fit(adjustment, causes)
@@ -116,7 +121,8 @@ def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[A
         )
         for given, (_, part) in zip(departures, _parts(patterns), strict=True)
     )
-    return adjust_with(scene, options), assessed
+    found = adjust_with(scene, options)
+    return (found, assessed) if found.summary.converged else (adjustment, tuple(departures))
 
 
 def _held_together(tracks: Tracks) -> bool:

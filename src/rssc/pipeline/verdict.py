@@ -200,8 +200,9 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
 def _wrong_models(inference: Inference, board: bool = False) -> list[Finding]:
     """Reasons why the model is not that of the camera, the most specific first."""
     found = [_of_departure(one) for one in inference.departures]
-    # Motion that follows what a camera is not rigid by looks like vibration, too.
-    if inference.alternation < VERDICT.vibrating and not inference.departures:
+    # Motion that follows what a camera is not rigid by looks like vibration, too, and so does noise where it is large.
+    resolved = inference.covariance.sigma("readout_ratio") <= VERDICT.readout_weak
+    if inference.alternation < VERDICT.vibrating and resolved and not inference.departures:
         words = (
             "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
             "its error bar: hold it in your hands, or on a softer mount"
