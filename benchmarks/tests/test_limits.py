@@ -79,7 +79,7 @@ def test_a_pattern_is_a_limit_on_each_figure_that_it_fits():
     ]
 
 
-@pytest.mark.parametrize("name", ["golden", "pipeline", "growth", "rendered", "target", "tracks"])
+@pytest.mark.parametrize("name", ["golden", "pipeline", "growth", "real", "rendered", "target", "tracks"])
 def test_stored_results_keep_the_limits(name):
     """Limits have room for what was measured, and stored results are none that failed."""
     from benchmarks.results import read_result
