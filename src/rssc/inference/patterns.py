@@ -64,7 +64,7 @@ def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | N
         return None
     patterns = patterns / units[:, None, None]
     try:
-        responses = [respond(adjustment, pattern) for pattern in patterns]
+        responses = respond(adjustment, patterns)
     except SingularError:
         return None
     weights = responses[0].weights[:, None]

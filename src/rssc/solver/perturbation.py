@@ -32,8 +32,8 @@ class Response(NamedTuple):
 
 
 @with_serial_blas
-def respond(adjustment: Adjustment, movement: FloatArray) -> Response:
-    """The response of a te adjustment to a movement (m, 2) of its observations, in pixels.
+def respond(adjustment: Adjustment, movements: FloatArray) -> list[Response]:
+    """The responses of a te adjustment to each of (p, m, 2) movements of its observations, in pixels.
 
     Raises:
         SingularError: The problem is singular.
@@ -43,20 +43,26 @@ def respond(adjustment: Adjustment, movement: FloatArray) -> Response:
     lengths = np.linalg.norm(problem.residuals(state)[0], axis=1) * table.weights
     roots = np.sqrt(influence_of(options.loss, adjustment.loss_scale, lengths)[0]) * table.weights
 
-    def step(sign: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        moved = table._replace(pixels=table.pixels + sign * _STEP * movement, weights=roots)
+    def step(movement: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        moved = table._replace(pixels=table.pixels + _STEP * movement, weights=roots)
         shifted = replace(problem, spline=moved)
         linear = Reducer(shifted, Loss(LOSSES["none"], 1.0), options.sparse, options.motion_prior).linearise(state, 0.0)
         poses, globals_, _ = solve_reduced(shifted, linear)
         poses = poses * problem.free_reduced[: len(poses)]
         return poses, globals_, point_steps(shifted, linear, poses, globals_)[0]
 
-    poses, globals_, points = (0.5 * (more - less) for more, less in zip(step(1), step(-1), strict=True))
+    # Weights are held, so that steps are linear in the movement.
+    rest = step(0.0)
 
-    def residuals(sign: int) -> FloatArray:
-        moved = with_parameters(state, state.parameters + sign * globals_)
-        moved = moved._replace(points=state.points + sign * points)
-        return problem.residuals(with_spline(moved, lie.retract(state.poses, sign * poses.reshape(-1, 6))))[0]
+    def response(movement: FloatArray) -> Response:
+        poses, globals_, points = (moved - still for moved, still in zip(step(movement), rest, strict=True))
 
-    change = (residuals(1) - residuals(-1)) / (2 * _STEP) - movement
-    return Response(globals_[problem.free_globals] / _STEP, change, roots**2)
+        def residuals(sign: int) -> FloatArray:
+            moved = with_parameters(state, state.parameters + sign * globals_)
+            moved = moved._replace(points=state.points + sign * points)
+            return problem.residuals(with_spline(moved, lie.retract(state.poses, sign * poses.reshape(-1, 6))))[0]
+
+        change = (residuals(1) - residuals(-1)) / (2 * _STEP) - movement
+        return Response(globals_[problem.free_globals] / _STEP, change, roots**2)
+
+    return [response(movement) for movement in movements]
