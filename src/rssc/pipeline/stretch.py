@@ -15,6 +15,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import Cropped, Footage
 from rssc.inference.frame_timing import TIMING, Timing, choose_times
 from rssc.inference.infer import Inference, infer
+from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.io.lens_files import read_sensor_lens
 from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
@@ -161,7 +162,8 @@ def _timed(footage: Footage, first: Inference, tracks: Tracks, options: Calibrat
     bases = {} if options.fps is not None else {one.name: one.times_s / interval for one in footage.candidates}
     adjustment = first.adjustment
     common = AdjustOptions(fixed=adjustment.options.fixed, motion_prior=adjustment.options.motion_prior)
-    timing = choose_times(adjustment, tracks, bases, common)
+    # A part of the tracks tells; all of them are then adjusted again.
+    timing = choose_times(adjustment, spread_tracks(tracks), bases, common)
     if timing.evidence == 0:
         return footage, first
     times_s = footage.times_s[0] + interval * timing.adjustment.scene.frame_times
@@ -176,7 +178,7 @@ def _timed(footage: Footage, first: Inference, tracks: Tracks, options: Calibrat
         scene, frame_times=footage.frame_times, trajectory=None,
         camera=scene.camera.with_readout_ratio(scaled * scene.camera.shutter.readout_ratio),
     )  # fmt: skip
-    return footage, replace(first, adjustment=replace(timing.adjustment, scene=with_trajectory(scene)))
+    return footage, replace(first, adjustment=robust_adjust(restart(with_trajectory(scene), tracks), common=common))
 
 
 def _timing_finding(footage: Footage, timing: Timing) -> Finding:
