@@ -5,7 +5,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -131,14 +131,11 @@ def _base(seed: int) -> Draw:
     )
 
 
-def run_faulty(
-    case: FaultyDraw, causes_of: Callable[[object], tuple[str, ...]], cache_to: Path | None
-) -> FaultyOutcome:
+def run_faulty(case: FaultyDraw, cache_to: Path | None) -> FaultyOutcome:
     """Renders a clip with its fault, or takes its frames from the cache, calibrates it and compares.
 
     Args:
         case: The clip.
-        causes_of: Names of the causes in a calibration, or in the error that was raised instead.
         cache_to: Folder to keep frames in.
     """
     drawn, clip = case.drawn, clip_of(case.drawn)
@@ -153,9 +150,9 @@ def run_faulty(
             found = calibrate(video) if video.exists() else calibrate(folder, fps=fps)
         except RsscError as error:
             outcome = DrawnOutcome(drawn, content, "refused", reasons=(str(error),))
-            return FaultyOutcome(case, outcome, causes_of(error))
+            return FaultyOutcome(case, outcome, ())
         outcome = compare(drawn, clip, content, found, time.perf_counter() - began)
-        return FaultyOutcome(case, in_true_intervals(outcome, found), causes_of(found))
+        return FaultyOutcome(case, in_true_intervals(outcome, found), found.causes)
 
 
 def in_true_intervals(outcome: DrawnOutcome, found: Calibration) -> DrawnOutcome:
@@ -201,11 +198,10 @@ def _faults_version() -> str:
 
 
 def run_faulty_draws(
-    cases: Sequence[FaultyDraw], causes_of: Callable[[object], tuple[str, ...]], jobs: int, kept: Path | None,
-    frames_cache: Path | None,
-) -> Iterator[FaultyOutcome]:  # fmt: skip
+    cases: Sequence[FaultyDraw], jobs: int, kept: Path | None, frames_cache: Path | None
+) -> Iterator[FaultyOutcome]:
     """Outcomes in the order of the cases; those found in the file `kept` are not run again."""
-    task = partial(run_faulty, causes_of=causes_of, cache_to=frames_cache)
+    task = partial(run_faulty, cache_to=frames_cache)
     return run_kept(task, cases, jobs, kept, _read_line, lambda outcome: json.dumps(asdict(outcome)))
 
 

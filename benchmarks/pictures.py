@@ -64,12 +64,11 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         demo = options.demo
         if demo is None:
-            from rich.console import Console
-
             from rssc.cli.demo import Demo
+            from rssc.cli.terminal import Terminal
 
             demo = Path(folder) / "demo"
-            Demo(demo).run(Console())
+            Demo(demo).run(Terminal())
         pictures = {
             REPORT_NAME: report_picture(demo / "report.html"),
             BEFORE_AFTER_NAME: before_after_picture(Path(folder) / "clip"),

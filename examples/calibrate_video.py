@@ -3,7 +3,6 @@
 import sys
 
 import cv2
-import numpy as np
 
 import rssc
 
@@ -19,13 +18,11 @@ def main(source: str) -> None:
     video = cv2.VideoCapture(source)
     video.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)  # the calibration is of the image as the sensor read it
     _, frame = video.read()
-    matrix = np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
-    if lens.model == "fisheye":
-        flat = cv2.fisheye.undistortImage(frame, matrix, np.array(lens.distortion), Knew=matrix)
+    matrix, distortion = calibration.camera_matrix, calibration.distortion_coefficients
+    if lens.family == "fisheye":
+        flat = cv2.fisheye.undistortImage(frame, matrix, distortion, Knew=matrix)
     else:
-        coefficients = np.zeros(4)
-        coefficients[: len(lens.distortion)] = lens.distortion
-        flat = cv2.undistort(frame, matrix, coefficients)
+        flat = cv2.undistort(frame, matrix, distortion)
     cv2.imwrite("undistorted.png", flat)
 
 

@@ -1,9 +1,14 @@
 """Fixtures that all tests share."""
 
+import os
+
 import numpy as np
 import pytest
 
 from rssc.datasets.shared import data_folder
+
+# Tests make what they test, and leave the user's cache alone; those of the cache name a folder.
+os.environ["RSSC_CACHE"] = ""
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rssc.errors import InputError
+from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import Cropped, Footage
 from rssc.io.camera_file import camera_document, read_truth
 from rssc.io.reference_file import read_reference
@@ -116,7 +116,7 @@ def test_a_clip_that_cannot_be_told_keeps_its_size_and_its_notes():
     images = np.zeros((10, 270, 480), np.uint8)
     numbers = np.arange(10)
     footage = Footage(images, numbers / 30, numbers, ("",) * 10, ("a note.",), (), CROPPED)
-    found = degenerate_result(footage, "why")
+    found = degenerate_result(footage, NotCalibratableError("why"))
     assert (found.camera.width, found.camera.height) == (500, 360) and found.notes[0] == "a note."
 
 

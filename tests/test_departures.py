@@ -7,9 +7,13 @@ import pytest
 
 from rssc.inference.infer import infer
 from rssc.model import Camera, Shutter
+from rssc.model.scene import Scene
+from rssc.model.tracks import Tracks
+from rssc.pipeline.causes import find_wrong_models
 from rssc.simulation import simulate_scene
-from rssc.simulation.clip import typical_lens
+from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.faults import faulty_scene, make_faults
+from rssc.simulation.faults.projection import faulty_project
 from rssc.solver.problem import with_trajectory
 
 FRAMES = 50
@@ -45,3 +49,43 @@ def test_a_camera_that_is_not_rigid_is_named_and_its_bars_hold(kind, strength, c
     assert found.uncertainty.parts["camera"]["fx"] > 0
     lens = found.adjustment.scene.camera.lens
     assert abs(lens.fx - camera.lens.fx) < 4 * found.covariance.sigma("fx")
+
+
+def hand_held_scene(kind, share, seed=44):
+    """Exact tracks of a hand-held clip, with noise, as an electronic stabiliser shows them."""
+    options = ClipOptions(640, 480, FRAMES, lens=typical_lens("radial", 640, 480), readout_ratio=0.5, seed=seed)
+    clip, rng = render_clip(options), np.random.default_rng(seed)
+    faults = make_faults(kind, share, clip.motion, clip.camera, FRAMES, seed)
+    points, frames, numbers, pixels = [], [], [], []
+    for begin in range(0, FRAMES, 4):
+        new = clip.world_points(begin, rng.uniform((5, 5), (634, 474), (40, 2)))
+        for frame in range(max(0, begin - 10), min(FRAMES, begin + 10)):
+            seen = np.flatnonzero(clip.observe(new, frame)[1])
+            shown = faulty_project(clip.camera, clip.motion, new[seen], np.full(len(seen), frame), faults)
+            shown += 0.05 * rng.standard_normal(shown.shape)
+            inside = ((shown > 1) & (shown < (638, 478))).all(axis=1)
+            frames.append(np.full(inside.sum(), frame))
+            numbers.append(seen[inside] + sum(map(len, points)))
+            pixels.append(shown[inside])
+        points.append(new)
+    points, frames, numbers, pixels = map(np.concatenate, (points, frames, numbers, pixels))
+    order = np.lexsort((frames, numbers))
+    tracks = Tracks(
+        FRAMES, len(points), frames[order], numbers[order], pixels[order], np.full(len(frames), 0.05)
+    )  # fmt: skip
+    long = tracks.lengths >= 3
+    poses = clip.motion.cam_from_world(np.arange(FRAMES))
+    return Scene(clip.camera, tracks.select_points(long), points[long], poses)
+
+
+@pytest.mark.parametrize("kind", ["electronic_rotation", "electronic_rows"])
+def test_frames_that_are_warped_one_by_one_are_called_stabilised(kind):
+    found = infer(with_trajectory(hand_held_scene(kind, 0.15)), lens="radial", rough=False)
+    assert find_wrong_models(found)[0].cause == "electronic_stabilisation"
+    # Nothing tells what the sensor read, so that nothing is taken out.
+    assert all(one.left is None for one in found.departures[:1])
+
+
+def test_a_lens_that_goes_too_far_is_called_by_another_name():
+    found, _ = inferred("zoom", 0.3)
+    assert find_wrong_models(found)[0].cause in ("zoom", "focus_breathing")

@@ -308,12 +308,12 @@ def test_bad_files_raise_one_clear_line(files):
 def test_the_command_prints_a_table_and_ends_with_json(files):
     write_trajectory(files / "trajectory.tum", np.arange(20) / 30, room_motion("drone", np.random.default_rng(0)))
     command = [sys.executable, "-m", "rssc", "evaluate", str(files / "calibration.json"), "--truth",
-               str(files / "truth.json"), "--trajectory", str(files / "trajectory.tum"), "--json",
-               str(files / "result.json")]  # fmt: skip
+               str(files / "truth.json"), "--trajectory", str(files / "trajectory.tum")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.strip().splitlines()[-1])
-    assert result == json.loads((files / "result.json").read_text())
+    alone = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert result == json.loads(alone.stdout)
     assert result["parameters"]["fx"]["error"] == pytest.approx(0.1)
     assert result["trajectory"]["rmse"] < 1e-8
     assert "in formal sigmas" in done.stdout

@@ -1,10 +1,15 @@
 """The examples run, and say what they promise."""
 
+import ast
+import json
 import runpy
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import av
 import cv2
+import pytest
 
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
@@ -41,3 +46,52 @@ def test_calibrate_video(capsys, tmp_path, monkeypatch):
     assert abs(ratio - 0.7) < 0.003
     assert (tmp_path / "calibration.json").exists()
     assert cv2.imread(str(tmp_path / "undistorted.png")).shape[:2] == (360, 480)
+
+
+class ZMQInteractiveShell:
+    """By this name the kernel of a notebook is known."""
+
+
+@pytest.fixture
+def notebook_shows(monkeypatch):
+    """What a notebook would show: it stands in for IPython, which tests need not install."""
+    shown = []
+
+    class Handle:
+        def update(self, value):
+            shown[-1] = value
+
+    def display(value, **_):
+        shown.append(value)
+        return Handle()
+
+    package, module = ModuleType("IPython"), ModuleType("IPython.display")
+    package.get_ipython = ZMQInteractiveShell
+    module.display, module.HTML, module.Image = display, str, bytes
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return shown
+
+
+def run_cell(source, names):
+    """Runs a cell; returns the value of its last line, as a notebook shows it."""
+    body = ast.parse(source).body
+    last = body.pop() if isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)
+    return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+
+
+def test_notebook(notebook_shows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document = json.loads((_EXAMPLES / "calibrate.ipynb").read_text())
+    names: dict[str, object] = {}
+    values = [run_cell("".join(cell["source"]), names) for cell in document["cells"] if cell["cell_type"] == "code"]
+    calibration = names["calibration"]
+    assert calibration.status == "ok"
+    assert calibration in values and values[-1] is True
+    assert all(one.sigmas < 4 for one in names["evaluation"].parameters)
+    assert (tmp_path / "report.html").exists() and (tmp_path / "rectified.mp4").exists()
+    assert "0 to 35" in capsys.readouterr().out
+    # Rendering, checking, calibrating and rectifying showed their stages.
+    assert len(notebook_shows) == 4
+    assert all(f">{stage}<" in notebook_shows[2] for stage in ("tracking", "estimating", "solving"))

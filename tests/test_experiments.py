@@ -12,6 +12,8 @@ import pytest
 from rich.console import Console
 
 from rssc.cli.experiment import Synthetic
+from rssc.cli.options import Printing
+from rssc.cli.terminal import Terminal
 from rssc.errors import InputError
 from rssc.experiments.bound import cramer_rao_bound
 from rssc.experiments.efficiency import PAPER, Efficiency, Timing, efficiency_table, measure_efficiency
@@ -324,7 +326,7 @@ def test_the_efficiency_table_has_the_paper_in_brackets():
 def test_a_small_study_writes_its_page(tmp_path):
     pytest.importorskip("matplotlib")
     study = Synthetic(tmp_path, trials=1, points=POINTS, methods=("te", "ceq"), jobs=1)
-    assert study.run(Console(file=io.StringIO())) == 0
+    assert study.run(Terminal(Printing(quiet=True))) == 0
     page = (tmp_path / "synthetic.md").read_text()
     assert "(synthetic.png)" in page and "| 0 Hz, readout 0.2, 0.5 px |" in page
     conditions = [line.split("|")[1].strip() for line in page.splitlines() if " Hz, readout" in line]

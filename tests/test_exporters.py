@@ -17,6 +17,7 @@ from rssc.io.lens_files import read_lens
 from rssc.io.ply import ply_bytes
 from rssc.kernels import lie
 from rssc.model import LENS_MODELS, Lens, Trajectory
+from rssc.names import FORMAT_WORDS
 from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, write_export
 from rssc.outputs.exporters.exporter import DIRECTIONS
 from rssc.simulation.motion import room_motion
@@ -439,4 +440,5 @@ def test_command_help_describes_every_format():
     result = run("--help")
     assert result.returncode == 0
     words = " ".join(result.stdout.replace("│", " ").split())
-    assert all(f"{name}: {exporter.description}" in words for name, exporter in EXPORTERS.items())
+    assert tuple(FORMAT_WORDS) == tuple(EXPORTERS)
+    assert all(f"{name}: {what}" in words for name, what in FORMAT_WORDS.items())

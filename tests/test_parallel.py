@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_info
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.runtime.blas import with_serial_blas
-from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
+from rssc.runtime.pool import WorkerDiedError, report_task, run_tasks, share_cores
 from rssc.runtime.progress import Stages
-from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, use_threads
 
 
 @pytest.mark.parametrize("chunk_count", [1, 2, 7, 100])
@@ -104,6 +104,32 @@ def threads_of_libraries(_: int) -> tuple[int, set[int], int]:
 def test_processes_have_the_threads_that_they_are_given():
     outcomes = dict(run_tasks(threads_of_libraries, [0, 1], workers=2, threads=1))
     assert [outcomes[i].result() for i in (0, 1)] == [(1, {1}, 1)] * 2
+
+
+def half_and_wait(seconds: float) -> None:
+    report_task(0.5)
+    time.sleep(seconds)
+
+
+def test_progress_moves_within_tasks():
+    shares: list[float] = []
+    for _ in run_tasks(half_and_wait, [1.5, 1.5], workers=2, report=shares.append):
+        pass
+    assert shares == sorted(shares) and shares[-1] == 1
+    assert 0.5 in shares
+    report_task(0.5)  # outside of a pool nobody listens
+
+
+def test_threads_are_limited_for_a_while(monkeypatch):
+    monkeypatch.setenv("RSSC_THREADS", "3")
+    opencv = cv2.getNumThreads()
+    with use_threads(1):
+        assert thread_count() == cv2.getNumThreads() == 1
+        assert share_cores(4) == (1, 1)
+    with use_threads(None):
+        assert thread_count() == 3 and cv2.getNumThreads() == opencv
+    with pytest.raises(InputError, match="jobs are 0"), use_threads(0):
+        pass
 
 
 def end_somehow(how: str) -> str:

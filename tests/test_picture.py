@@ -285,11 +285,13 @@ def test_a_marked_video_says_one_line_on_interlacing(tmp_path):
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     (chosen,), _ = choose([tmp_path / "a.mp4"], CalibrateOptions())
-    notes = chosen.read(CalibrateOptions()).notes
-    assert [note for note in notes if "interlaced" in note] == [
-        "the video is interlaced: odd and even rows show different moments, which no readout time describes; record in "
-        "a progressive mode (p, not i)."
+    footage = chosen.read(CalibrateOptions())
+    # A reason to doubt the result, and no note beside it.
+    assert [one.reason for one in footage.findings] == [
+        "the video is interlaced: odd and even rows show different moments, which no readout time describes: record in "
+        "a progressive mode (p, not i)"
     ]
+    assert not any("interlaced" in note for note in footage.notes)
 
 
 def test_a_quick_check_says_what_a_calibration_says(tmp_path, others, monkeypatch):

@@ -274,12 +274,13 @@ def test_field_of_view_of_a_pinhole():
 
 
 def test_command_writes_beside_the_calibration(calibration, tmp_path):
-    from rich.console import Console
-
+    from rssc.cli.options import Printing
     from rssc.cli.report import Report
+    from rssc.cli.terminal import Terminal
 
     calibration.save(tmp_path / "calibration.json")
-    assert Report(tmp_path / "calibration.json").run(Console(quiet=True)) == 0
+    quiet = Terminal(Printing(quiet=True))
+    assert Report(tmp_path / "calibration.json").run(quiet) == 0
     assert (tmp_path / "report.html").stat().st_size < MAX_BYTES
     with pytest.raises(InputError, match="cannot read"):
-        Report(tmp_path / "none.json").run(Console(quiet=True))
+        Report(tmp_path / "none.json").run(quiet)

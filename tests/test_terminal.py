@@ -11,7 +11,8 @@ from rssc.experiments.tables import Cell, Table, print_tables
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.calibration import Calibration, Statistics
 from rssc.outputs.evaluate import Evaluation, print_evaluation
-from rssc.outputs.terminal import print_calibration, print_check, stage_progress
+from rssc.outputs.progress import ProgressConstants, show_progress
+from rssc.outputs.terminal import print_calibration, print_check
 from rssc.pipeline.check import Check
 
 AWKWARD = ("clip[final].mp4 is dark", "[/b] has no end", "[red]clip[/red].mp4", "a:car:b.mp4", "back\\slash\\")
@@ -42,12 +43,16 @@ def test_reasons_and_notes_are_shown_as_they_are(calibration, text):
 
 
 @pytest.mark.parametrize("text", AWKWARD)
-def test_stages_and_tables_are_shown_as_they_are(text):
+def test_stages_and_tables_are_shown_as_they_are(text, monkeypatch):
     def work(console):
-        with stage_progress(console) as progress:
+        with show_progress(console) as progress:
             progress(text, 1.0)
 
-    assert text in shown(work)
+    file = io.StringIO()
+    work(Console(file=file, width=200, force_terminal=True))
+    assert text in file.getvalue()
+    monkeypatch.setattr("rssc.outputs.progress.PROGRESS", ProgressConstants(line_seconds=0.0))
+    assert shown(work) == f"{text}: done, 0 s\n"
     table = Table(text, ("method", text), ((Cell(text), Cell(text, "red", paper=text)),), (text,))
     said = shown(lambda console: print_tables(console, [table]))
     assert said.count(text) == 6

@@ -157,7 +157,7 @@ def test_stretches_that_contradict_each_other_are_degenerate(right):
     """A gimbal drone with little motion: three focal lengths, one of which is right at best."""
     verdict = judge(together(right, 8.0, fx=(1259.0, 870.0, 560.0)))
     assert verdict.status == "degenerate"
-    assert verdict.reasons[0].startswith("stretches contradict each other: fx 1259, 870 and 560; are all of one camera")
+    assert verdict.reasons[0].startswith("stretches contradict each other: fx 1259, 870 and 560: are all of one camera")
     verdict = judge(together(right, 0.003, readout_ratio=(0.9, 0.55)))
     assert verdict.status == "degenerate" and "readout ratio 0.900 and 0.550" in verdict.reasons[0]
     assert not any("faster" in reason for reason in verdict.reasons)

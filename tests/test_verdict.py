@@ -8,6 +8,7 @@ import pytest
 import rssc
 from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
+from rssc.inference.motion import Alternation
 from rssc.inference.uncertainty import Uncertainty
 from rssc.model.covariance import Covariance
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
@@ -99,7 +100,7 @@ def test_vibration_that_frames_do_not_resolve_is_weak_and_the_result_says_what_m
     verdicts = []
     # Simulated: up to 6 Hz at 30 frames per second; a real hand-held clip; simulated up to 15 Hz.
     for alternation in (0.44, -0.3, -0.4):
-        inference = Inference(adjustment, uncertainty, (), 0.0, alternation=alternation)
+        inference = Inference(adjustment, uncertainty, (), 0.0, alternation=Alternation(alternation, 1.0))
         stretch = make_stretch(adjustment.scene)
         one = StretchResult(inference, stretch, 1 / 30, np.ones(20, bool), (), {})
         combined = Combined(adjustment.scene.camera, known, 1 / 30, (one,), (stretch,))
@@ -132,9 +133,9 @@ def test_a_camera_that_is_not_rigid_is_named_first_with_its_amount(cause, amount
     scene = simulate_scene(4, frame_count=20, point_count=150, pixel_noise=0.1).scene
     adjustment = rssc.adjust(scene)
     uncertainty = Uncertainty(adjustment.covariance, {"noise": {"readout_ratio": 1.0}})
-    departure = Departure(cause, amount, 1e-6, np.zeros((5, 5)))
+    departure = Departure(cause, amount, 1e-6, np.zeros((5, 5)), np.zeros((0, 2)))
     # What a camera is not rigid by looks like vibration, too, and is not called so.
-    inference = Inference(adjustment, uncertainty, (), 0.0, alternation=-0.9, departures=(departure,))
+    inference = Inference(adjustment, uncertainty, (), 0.0, alternation=Alternation(-0.9, 5.0), departures=(departure,))
     one = StretchResult(inference, make_stretch(adjustment.scene), 1 / 30, np.ones(20, bool), (), {})
     found = judge(Combined(adjustment.scene.camera, adjustment.covariance, 1 / 30, (one,), (one.stretch,)))
     assert found.status == "weak" and words in found.reasons[0]

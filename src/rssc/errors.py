@@ -15,3 +15,11 @@ class NotCalibratableError(RsscError):
     """The input is fine, but the camera cannot be estimated from it."""
 
     exit_code = 3
+    cause = "uncertain"
+    """Its name in `rssc.model.finding.CAUSES`."""
+
+
+class UnexplainedTracksError(NotCalibratableError):
+    """No motion of a rigid camera through a scene at rest explains how points move in the image."""
+
+    cause = "misfit"

@@ -3,45 +3,101 @@
 Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
 """
 
+import os
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from inspect import getdoc
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import tyro
-from rich.console import Console
-from rich.text import Text
 
+from rssc import __version__
+from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import Experiment
 from rssc.cli.export import Export
-from rssc.cli.options import REGISTRY
+from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
-from rssc.errors import RsscError
+from rssc.errors import InputError, RsscError
+
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
 
 COMMANDS = {
     "demo": Demo,
-    "calibrate": Calibrate,
     "check": Check,
-    "simulate": Simulate,
+    "calibrate": Calibrate,
+    "rectify": Rectify,
+    "export": Export,
     "report": Report,
     "evaluate": Evaluate,
+    "simulate": Simulate,
     "experiment": Experiment,
-    "export": Export,
-    "rectify": Rectify,
+    "cache": Cache,
 }
+Shell = Literal["bash", "zsh", "fish"]
+
+_CONFIG = (
+    tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone, tyro.conf.PositionalMetavarFromFieldName,
+    tyro.conf.FlagCreatePairsOff,
+)  # fmt: skip
+_WIDEST = 100
+"""Columns of help, however wide the terminal is."""
+_SIGPIPE_CODE = 141
+"""As of a program that is ended because nobody reads what it prints any more."""
+
+
+class Command(Protocol):
+    """What a command is: its options, and what it does with them."""
+
+    @property
+    def printing(self) -> Printing: ...
+
+    def run(self, terminal: "Terminal") -> int: ...
 
 
 def main() -> None:
     """Entry point of the `rssc` command."""
     try:
-        command = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="rssc", description="Rolling-shutter camera self-calibration from a plain video.",
-            config=(tyro.conf.OmitArgPrefixes,), registry=REGISTRY,
-        )  # fmt: skip
-        sys.exit(command.run(Console()))
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain when it flushes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _SIGPIPE_CODE
+    sys.exit(code)
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs a command line without its first word; returns the exit code."""
+    terminal = None
+    try:
+        if len(words) > 1 and words[0] == "help":
+            words = [words[1], "--help"]
+        if not words or words[0] in ("-h", "--help", "help"):
+            print(_overview())
+            return 0 if words else 2
+        if words[0] in ("-V", "--version"):
+            print(f"rssc {__version__}")
+            return 0
+        if words[0] == "completion":
+            return _print_completion(words[1:])
+        command = _parse(words[0], words[1:])
+        # Only now: this loads the solver.
+        from rssc.cli.terminal import Terminal
+
+        terminal = Terminal(command.printing)
+        return command.run(terminal)
+    except BrokenPipeError:
+        raise
     except RsscError as error:
         message, code = str(error), error.exit_code
     except MemoryError:
@@ -49,6 +105,77 @@ def main() -> None:
     except OSError as error:
         message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
-        sys.exit(130)
-    Console(stderr=True).print(Text(f"rssc: {message}"), soft_wrap=True)
-    sys.exit(code)
+        return 130
+    print(f"rssc: {message}", file=sys.stderr)
+    if "--json" in words and not (terminal is not None and terminal.given):
+        from rssc.cli.terminal import print_document
+
+        print_document({"error": message, "exit_code": code})
+    return code
+
+
+def _parse(name: str, words: Sequence[str]) -> Command:
+    if name.startswith("-"):
+        raise InputError(f"{name} is no command; options come after it: rssc COMMAND {name}.")
+    if name not in COMMANDS:
+        like = get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {like[0]}?" if like else f"expected one of {', '.join(COMMANDS)}."
+        raise InputError(f"there is no command {name!r}; {hint}")
+    command = COMMANDS[name]
+    return tyro.cli(
+        command, prog=f"rssc {name}", description=_wrapped(getdoc(command) or ""), args=words, config=_CONFIG,
+        registry=REGISTRY,
+    )  # fmt: skip
+
+
+def _overview() -> str:
+    """What `rssc --help` prints."""
+    words = {name: (getdoc(command) or "").split("\n\n")[0].split(". ")[0] for name, command in COMMANDS.items()}
+    words["completion"] = f"Print a script that completes commands and options in {', '.join(get_args(Shell))}"
+    commands = [
+        fill(line.rstrip("."), _width(), initial_indent=f"  {name:12s}", subsequent_indent=14 * " ")
+        for name, line in words.items()
+    ]
+    return "\n".join(
+        [
+            "usage: rssc COMMAND [OPTIONS]    rssc COMMAND --help    rssc --version",
+            "",
+            "Rolling-shutter camera self-calibration from a plain video.",
+            "",
+            "commands:",
+            *commands,
+            "",
+            "every command:",
+            "  -v, --verbose    -q, --quiet    --json    -h, --help",
+            "",
+            "exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage",
+        ]
+    )
+
+
+def _print_completion(words: Sequence[str]) -> int:
+    shells = get_args(Shell)
+    if len(words) != 1 or words[0] not in shells:
+        raise InputError(
+            f"completion is for one of {', '.join(shells)}; bash reads it with `source <(rssc completion bash)`."
+        )
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS, prog="rssc", config=_CONFIG, registry=REGISTRY, args=["--tyro-print-completion", words[0]]
+        )  # fmt: skip
+    except SystemExit as error:
+        return int(error.code or 0)
+    return 0
+
+
+def _wrapped(text: str) -> str:
+    """Paragraphs at the width of the terminal, indented: tyro joins lines that begin with a letter, and wraps none."""
+    indent = "  "
+    return "\n\n".join(
+        fill(" ".join(paragraph.split()), _width(), initial_indent=indent, subsequent_indent=indent)
+        for paragraph in text.split("\n\n")
+    )
+
+
+def _width() -> int:
+    return min(get_terminal_size().columns, _WIDEST)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
+from rssc.cli.options import Jobs, Printing, PrintingOptions
 from rssc.pipeline.options import SourceOptions
+
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,16 @@ class Check:
     source: Positional[Path]
     """A video file, or a folder of images."""
     options: Annotated[SourceOptions, arg(name="reading")] = field(default_factory=SourceOptions)
+    jobs: Jobs = None
+    """How many cores to use; all where not given."""
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
-        from rssc.outputs.terminal import print_check, stage_progress
-        from rssc.pipeline.check import check
+    def run(self, terminal: "Terminal") -> int:
+        from rssc.api import check
+        from rssc.outputs.terminal import check_document, print_check
 
-        with stage_progress(console) as progress:
-            found = check(self.source, self.options, progress)
-        print_check(console, found)
+        with terminal.progress() as progress:
+            found = check(self.source, self.options, jobs=self.jobs, progress=progress)
+        print_check(terminal.console, found)
+        terminal.give(check_document(found))
         return 3 if found.status == "degenerate" else 0

@@ -1,12 +1,17 @@
 """`rssc evaluate`: a calibration against the truth."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
 from tyro.conf import Positional, arg
+
+from rssc.cli.options import Printing, PrintingOptions
+from rssc.outputs.options import EvaluateOptions
+
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
 
 
 @dataclass(frozen=True)
@@ -15,30 +20,23 @@ class Evaluate:
 
     Cameras are compared by their projection: how far apart, in pixels, they put a far point at places of the image
     after the best rotation, and what the error bars predict there. Parameters are shown where they have the same
-    meaning in both lenses. The last line is the same as one JSON object.
+    meaning in both lenses. The last line is the same as one JSON object; with --json it is the only one.
     """
 
     calibration: Positional[Path]
-    """calibration.json of `rssc calibrate`."""
-    truth: Path
+    """calibration.json of `rssc calibrate`, with trajectory.tum beside it where trajectories are compared."""
+    truth: Annotated[Path, arg(metavar="FILE")]
     """truth.json of `rssc simulate` (or any file with its image, lens and shutter blocks); another calibration.json,
     whose error bars then count, too; a Kalibr camchain (FILE or FILE:CAM); or an OpenCV YAML."""
-    trajectory: Path | None = None
-    """True trajectory as a TUM file; compared with the trajectory.tum beside the calibration, up to a similarity."""
-    max_difference: float = 0.01
-    """Poses further apart in time than so many seconds are not matched."""
-    json_file: Annotated[Path | None, arg(name="json")] = None
-    """File to write the JSON object to."""
+    options: Annotated[EvaluateOptions, arg(name="comparison")] = field(default_factory=EvaluateOptions)
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
-        from rssc.io.files import write_text
-        from rssc.outputs.evaluate import evaluate, print_evaluation
-        from rssc.outputs.terminal import print_text
+    def run(self, terminal: "Terminal") -> int:
+        from rssc.api import evaluate
+        from rssc.outputs.evaluate import print_evaluation
 
-        evaluation = evaluate(self.calibration, self.truth, self.trajectory, self.max_difference)
-        print_evaluation(console, evaluation)
-        line = json.dumps(evaluation.document())
-        if self.json_file is not None:
-            write_text(self.json_file, line + "\n")
-        print_text(console, line, wrap=False)
+        evaluation = evaluate(self.calibration, self.truth, self.options)
+        print_evaluation(terminal.console, evaluation)
+        terminal.say(json.dumps(evaluation.document()), wrap=False)
+        terminal.give(evaluation.document())
         return 0

@@ -3,25 +3,26 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from rich.console import Console
 from tyro.conf import Positional, arg, subcommand
 
-from rssc.cli.options import Output
-from rssc.solver.methods import METHODS, MethodName
+from rssc.cli.options import Output, Printing, PrintingOptions
+from rssc.names import METHOD_NAMES, MethodName
+
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
 
 Methods = tuple[MethodName | Literal["auto"], ...]
 RealMethods = tuple[Literal["colmap"] | MethodName | Literal["auto", "target"], ...]
 
 
-def print_json(console: Console, document: Mapping[str, object]) -> None:
+def print_json(terminal: "Terminal", document: Mapping[str, object]) -> None:
     """One JSON object as the last line."""
-    from rssc.outputs.terminal import print_text
-
-    print_text(console, json.dumps(document), wrap=False)
+    terminal.say(json.dumps(document), wrap=False)
+    terminal.give(document)
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,20 @@ class Synthetic:
     """Local processes, with one thread each."""
     scheduler: str | None = None
     """Address of a Dask scheduler that runs the scenes instead, for instance tcp://10.0.0.1:8786."""
-    methods: Methods = (*METHODS, "auto")
+    methods: Methods = (*METHOD_NAMES, "auto")
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
+    def run(self, terminal: "Terminal") -> int:
         from rssc.experiments.figure import draw_figure
         from rssc.experiments.runner import import_extra
         from rssc.experiments.summary import summarise, summary_tables
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import print_text, stage_progress
 
         import_extra("matplotlib", "the figure")
         folder = make_folder(self.output)
-        with stage_progress(console) as progress:
+        with terminal.progress() as progress:
             rows = run_study(
                 folder / "synthetic.csv", trials=self.trials, seed=self.seed, points=self.points, methods=self.methods,
                 jobs=self.jobs, scheduler=self.scheduler, progress=progress,
@@ -66,9 +67,9 @@ class Synthetic:
         summary = summarise(rows)
         tables = summary_tables(summary)
         write_text(folder / "synthetic.md", markdown("![Median absolute errors](synthetic.png)", tables))
-        print_tables(console, tables)
-        print_text(console, f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png")
-        print_json(console, summary.document())
+        print_tables(terminal.console, tables)
+        terminal.say(f"Written to {folder}: synthetic.csv, synthetic.md, synthetic.svg, synthetic.png")
+        print_json(terminal, summary.document())
         return 0
 
 
@@ -83,26 +84,26 @@ class Efficiency:
     seed: int = 0
     points: int = 60
     """Points in each scene."""
-    methods: Methods = (*METHODS, "auto")
+    methods: Methods = (*METHOD_NAMES, "auto")
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
+    def run(self, terminal: "Terminal") -> int:
         from rssc.experiments.efficiency import efficiency_table, measure_efficiency
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import print_text, stage_progress
 
         folder = None if self.output is None else make_folder(self.output)
-        with stage_progress(console) as progress:
+        with terminal.progress() as progress:
             efficiency = measure_efficiency(
                 trials=self.trials, points=self.points, seed=self.seed, methods=self.methods, progress=progress
             )  # fmt: skip
         tables = [efficiency_table(efficiency)]
         if folder is not None:
             write_text(folder / "efficiency.md", markdown("Time to solve the paper's simulation.", tables))
-        print_tables(console, tables)
+        print_tables(terminal.console, tables)
         if folder is not None:
-            print_text(console, f"Written to {folder}: efficiency.md")
-        print_json(console, efficiency.document())
+            terminal.say(f"Written to {folder}: efficiency.md")
+        print_json(terminal, efficiency.document())
         return 0
 
 
@@ -117,16 +118,16 @@ class Real:
     """Folder for real.csv and real.md."""
     sources: Positional[tuple[str, ...]] = ("shared",)
     """Folders of TUM-RSVI, or folders with a truth.json beside a video or images; "shared" for the shared clips."""
-    methods: RealMethods = ("colmap", *METHODS, "auto", "target")
+    methods: RealMethods = ("colmap", *METHOD_NAMES, "auto", "target")
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
+    def run(self, terminal: "Terminal") -> int:
         from rssc.datasets import find_sequences
         from rssc.errors import InputError
         from rssc.experiments.real import run_real
         from rssc.experiments.real_table import OPENING, document, median_tables, sequence_tables
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
-        from rssc.outputs.terminal import print_text, stage_progress
 
         found = [find_sequences(source) for source in self.sources]
         recordings = [sequence for one in found for sequence in one.sequences]
@@ -134,15 +135,15 @@ class Real:
         if not recordings:
             raise InputError(" ".join(skipped))
         for reason in skipped:
-            print_text(console, f"note: {reason}")
+            terminal.say(f"note: {reason}")
         folder = make_folder(self.output)
-        with stage_progress(console) as progress:
+        with terminal.progress() as progress:
             rows = run_real(folder / "real.csv", recordings, self.methods, progress)
         tables = [*sequence_tables(rows), *median_tables(rows)]
         write_text(folder / "real.md", markdown(OPENING, tables))
-        print_tables(console, tables)
-        print_text(console, f"Written to {folder}: real.csv, real.md")
-        print_json(console, document(rows))
+        print_tables(terminal.console, tables)
+        terminal.say(f"Written to {folder}: real.csv, real.md")
+        print_json(terminal, document(rows))
         return 0
 
 
@@ -160,5 +161,10 @@ class Experiment:
 
     study: Study
 
-    def run(self, console: Console) -> int:
-        return self.study.run(console)
+    @property
+    def printing(self) -> Printing:
+        """That of the study."""
+        return self.study.printing
+
+    def run(self, terminal: "Terminal") -> int:
+        return self.study.run(terminal)

@@ -1,16 +1,19 @@
 """`rssc export`: the calibration in the formats of other tools."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
-from rssc.cli.options import Output
-from rssc.outputs.exporters import EXPORTERS
+from rssc.cli.options import Output, Printing, PrintingOptions
+from rssc.names import FORMAT_WORDS
+from rssc.outputs.options import ExportOptions
 
-_FORMATS = "\n".join(f"{name}: {exporter.description}" for name, exporter in EXPORTERS.items())
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
+
+_FORMATS = "\n".join(f"{name}: {words}" for name, words in FORMAT_WORDS.items())
 
 
 @dataclass(frozen=True)
@@ -26,19 +29,17 @@ class Export:
     to: Annotated[str, arg(help=f"The format, one of\n{_FORMATS}", metavar="FORMAT")]
     output: Output
     """Folder for the files, or a name for the file of a format that has one (with its ending)."""
-    row: Literal["first", "middle", "last"] = "middle"
-    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
-    stretch: int = 0
-    """Which stretch of the calibration the poses come from, counted from 0."""
+    options: Annotated[ExportOptions, arg(name="export")] = field(default_factory=ExportOptions)
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
+    def run(self, terminal: "Terminal") -> int:
+        from rssc.api import export
         from rssc.model.calibration import Calibration
-        from rssc.outputs.exporters import ExportOptions, write_export
-        from rssc.outputs.terminal import print_text
 
         calibration = Calibration.load(self.calibration)
-        paths = write_export(calibration, self.to, self.output, ExportOptions(self.stretch, self.row))
-        print_text(console, f"Written: {', '.join(map(str, paths))}", wrap=False)
+        paths = export(calibration, self.to, self.output, self.options)
+        terminal.give({"files": list(map(str, paths)), "status": calibration.status, "reasons": calibration.reasons})
+        terminal.say(f"Written: {', '.join(map(str, paths))}", wrap=False)
         if calibration.status != "ok":
-            print_text(console, f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}")
+            terminal.say(f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}")
         return 0

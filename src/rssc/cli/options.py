@@ -1,32 +1,65 @@
-"""What several commands share."""
+"""What several commands share: options, and how words of the command line become values."""
 
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from tyro.conf import arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from rssc.errors import InputError
-from rssc.model.calibration import Calibration
 from rssc.pipeline.options import FrameRange
 
-Output = Annotated[Path, arg(aliases=["-o"])]
+if TYPE_CHECKING:
+    from rssc.model.calibration import Calibration
+
+Output = Annotated[Path, arg(aliases=["-o"], metavar="PATH")]
+Jobs = Annotated[int | None, arg(aliases=["-j"], metavar="N")]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Printing:
+    """What is printed. Results go to stdout, progress and errors to stderr."""
+
+    verbose: Annotated[bool, arg(aliases=["-v"])] = False
+    """Say more: what was tried, what the error bars are made of, how long it took."""
+    quiet: Annotated[bool, arg(aliases=["-q"])] = False
+    """Print nothing but errors; with --json, the object alone."""
+    json: bool = False
+    """Print the result as one JSON object instead of text."""
+
+    def __post_init__(self) -> None:
+        if self.verbose and self.quiet:
+            raise InputError("--verbose and --quiet exclude each other; give one of them.")
+
+
+PrintingOptions = Annotated[Printing, arg(name="printing")]
 
 REGISTRY = ConstructorRegistry()
-"""How the command line reads types that tyro does not know."""
+"""How the command line reads words that tyro reads otherwise, or refuses with the names of types."""
 
 
-@REGISTRY.primitive_rule  # pyright: ignore[reportUnknownMemberType]
-def _frame_range(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[FrameRange] | None:
-    if info.type != FrameRange:  # pyright: ignore[reportUnknownMemberType]
-        return None
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="A:B",
-        instance_from_str=lambda words: parse_frames(words[0]),
-        is_instance=lambda value: isinstance(value, tuple),
-        str_from_instance=lambda frames: [":".join("" if end is None else str(end) for end in frames)],
-    )
+def _rule(kind: Any, parse: Callable[[str], Value], metavar: str, show: Callable[[Value], str] = str) -> None:
+    """Reads values of a type with a function of ours."""
+
+    def rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Value] | None:
+        if info.type != kind:  # pyright: ignore[reportUnknownMemberType]
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar=metavar,
+            instance_from_str=lambda words: parse(words[0]),
+            is_instance=lambda _: True,
+            str_from_instance=lambda value: [show(value)],
+        )
+
+    REGISTRY.primitive_rule(rule)  # pyright: ignore[reportUnknownMemberType]
 
 
 def parse_frames(text: str) -> FrameRange:
@@ -40,5 +73,38 @@ def parse_frames(text: str) -> FrameRange:
         raise InputError(f"frames are {text!r}; expected A:B, for instance 100:180.") from None
 
 
-def exit_code(calibration: Calibration) -> int:
+def parse_number(text: str) -> float:
+    """A number, also as a fraction: 29.97 or 30000/1001."""
+    try:
+        return float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(
+            f"{_option_of(text)} is {text!r}; expected a number, for instance 29.97 or 30000/1001."
+        ) from None
+
+
+def parse_whole_number(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{_option_of(text)} is {text!r}; expected a whole number.") from None
+
+
+def _option_of(word: str) -> str:
+    """The option that a word was given to; tyro does not say."""
+    words = sys.argv[1:]
+    for before, given in pairwise(words):
+        if given == word and before.startswith("-"):
+            return before
+    return next((given.partition("=")[0] for given in words if given.endswith(f"={word}")), "a number")
+
+
+_rule(FrameRange, parse_frames, "A:B", lambda frames: ":".join("" if end is None else str(end) for end in frames))
+_rule(float, parse_number, "NUMBER")
+_rule(int, parse_whole_number, "N")
+_rule(str, str, "TEXT")
+
+
+def exit_code(calibration: "Calibration") -> int:
     return 3 if calibration.status == "degenerate" else 0

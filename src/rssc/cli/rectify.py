@@ -1,13 +1,16 @@
 """`rssc rectify`: global-shutter video from rolling-shutter video."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
-from rssc.cli.options import Output
+from rssc.cli.options import Jobs, Output, Printing, PrintingOptions
+from rssc.outputs.options import RectifyOptions
+
+if TYPE_CHECKING:
+    from rssc.cli.terminal import Terminal
 
 
 @dataclass(frozen=True)
@@ -25,29 +28,29 @@ class Rectify:
     """Its calibration.json, with stretches.npz beside it."""
     output: Output
     """A video (.mp4, .mov, .mkv; H.264) for a video; a folder, for PNG images of the same names, for a folder."""
-    row: Literal["first", "middle", "last"] = "middle"
-    """The row (column, where the sensor reads sideways) whose time and pose the whole frame gets."""
-    undistort: bool = False
-    """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
-    border: Literal["replicate", "black"] = "replicate"
-    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
+    options: Annotated[RectifyOptions, arg(name="rectification")] = field(default_factory=RectifyOptions)
+    jobs: Jobs = None
+    """How many cores to use; all where not given."""
+    printing: PrintingOptions = field(default_factory=Printing)
 
-    def run(self, console: Console) -> int:
-        from rssc.model.calibration import Calibration
-        from rssc.outputs.rectify import RectifyOptions
-        from rssc.outputs.rectify_footage import rectify_footage
-        from rssc.outputs.terminal import print_text, stage_progress
+    def run(self, terminal: "Terminal") -> int:
+        from rssc.api import rectify
 
-        calibration = Calibration.load(self.calibration)
-        with stage_progress(console) as progress:
-            done = rectify_footage(
-                self.source, calibration, self.output, RectifyOptions(self.row, self.undistort, self.border),
-                progress=progress,
+        with terminal.progress() as progress:
+            done = rectify(
+                self.source, self.calibration, self.output, self.options, jobs=self.jobs, progress=progress
             )  # fmt: skip
-        lens, last = done.lens, done.source_count - 1
-        written = f"Written to {self.output}: frames {done.ranges} of 0 to {last}, at the time of the {self.row} row"
-        print_text(console, written, wrap=False)
-        if self.undistort:
+        lens, last, row = done.lens, done.source_count - 1, self.options.row
+        terminal.give(
+            {
+                "output": str(self.output), "frames": done.frame_numbers.tolist(), "source_frames": done.source_count,
+                "row": row, "lens": asdict(lens),
+            }
+        )  # fmt: skip
+        terminal.say(
+            f"Written to {self.output}: frames {done.ranges} of 0 to {last}, at the time of the {row} row", wrap=False
+        )
+        if self.options.undistort:
             values = f"fx {lens.fx:.3f} fy {lens.fy:.3f} cx {lens.cx:.3f} cy {lens.cy:.3f}"
-            print_text(console, f"Their camera is a pinhole: {values}", wrap=False)
+            terminal.say(f"Their camera is a pinhole: {values}", wrap=False)
         return 0

@@ -154,7 +154,7 @@ def read_footage(
     _check_count(path, len(images), "gives")
     if fps is None:
         times, slowed = at_capture_rate(times, metadata)
-        remarks = (*remarks, *slowed)
+        findings += slowed
     cadence = find_cadence(differences) if repeats.any() and stored_evenly(times) else None
     candidates = candidate_times(times, repeats, cadence)
     if repeats.any():
@@ -169,7 +169,7 @@ def read_footage(
     elif np.ptp(gaps) > FOOTAGE.rate_variation:
         words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
         findings.append(Finding("variable_rate", words, float(np.ptp(gaps)) / FOOTAGE.rate_variation))
-    notes = [*listed.notes, *remarks, *(finding.words for finding in findings)]
+    notes = [*listed.notes, *remarks, *(finding.words for finding in findings if not finding.doubted)]
     if any(finding.cause == "interlacing" for finding in findings):
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))

@@ -24,6 +24,7 @@ from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import usual_interval
 from rssc.footage.telemetry import Telemetry, read_telemetry
 from rssc.model.arrays import FloatArray
+from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata, Stabilisation
 from rssc.runtime.constants import Constants
 
@@ -158,29 +159,30 @@ def _lens(telemetry: Telemetry) -> str:
     return ", ".join(parts)
 
 
-def at_capture_rate(times_s: FloatArray, metadata: Metadata) -> tuple[FloatArray, tuple[str, ...]]:
+def at_capture_rate(times_s: FloatArray, metadata: Metadata) -> tuple[FloatArray, list[Finding]]:
     """Times at which frames were taken, of the times at which they play: slow motion and time lapse.
 
-    Returns the times, and a note where they were changed or are in doubt.
+    Returns the times, and a finding where they were changed or are in doubt.
     """
     captured = metadata.capture_rate
     if captured is None or len(times_s) < 2:
-        return times_s, ()
+        return times_s, []
     played = 1 / usual_interval(times_s)
     factor = captured / played
     if 1 / METADATA.other_rate < factor < METADATA.other_rate:
-        return times_s, ()
+        return times_s, []
     said = f"the file says it was captured at {captured:.6g} frames per second and plays at {played:.4g}"
     if METADATA.other_rate <= factor and captured <= METADATA.usual_rate:
-        return times_s, (
+        words = (
             f"{said}: taken for frames that the camera left out, as in poor light, so times stay as they are; if it is "
-            "slow motion, give the frame rate.",
+            "slow motion, give the frame rate."
         )
+        return times_s, [Finding("capture_rate", words)]
     if factor > 1:
         factor = _whole(factor)
-        return times_s / factor, (f"{said}: times are divided by {factor:.4g}.",)
+        return times_s / factor, [Finding("capture_rate", f"{said}: times are divided by {factor:.4g}.", factor)]
     factor = _whole(1 / factor)
-    return times_s * factor, (f"{said}: times are multiplied by {factor:.4g}.",)
+    return times_s * factor, [Finding("capture_rate", f"{said}: times are multiplied by {factor:.4g}.", factor)]
 
 
 def _whole(factor: float) -> float:

@@ -174,8 +174,7 @@ def _whole_clip(pairs: Image, bars: bool) -> tuple[ActiveArea | None, Mask | Non
         findings.append(
             Finding(
                 "interlacing",
-                "the video is interlaced: odd and even rows show different moments, which no readout time describes; "
-                "record in a progressive mode (p, not i).",
+                "the video is interlaced: odd and even rows show different moments, which no readout time describes.",
                 share / PICTURE.interlaced_share,
             )
         )

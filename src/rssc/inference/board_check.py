@@ -8,6 +8,7 @@ between its points and the estimated ones.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
@@ -29,6 +30,7 @@ class BoardConstants(Constants):
 
 
 BOARD = BoardConstants()
+_FRAME_APART = 1e6
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def lay_on_board(scene: Scene, board: Scene) -> Scene:
     """Transforms a scene with free points into the axes and units of the board.
 
     Args:
-        scene: With free points; its observations are a subset of the board's.
+        scene: With free points; its observations are some of the board's.
         board: The scene with fixed points.
     """
     similarity = fit_similarity(scene.points, board.points[_same_points(scene.tracks, board.tracks)])
@@ -76,11 +78,14 @@ def lay_on_board(scene: Scene, board: Scene) -> Scene:
 
 
 def _same_points(tracks: Tracks, others: Tracks) -> IntArray:
-    """(point_count,) index of the point in `others` that has the same observations."""
-    ours, theirs = (np.column_stack((one.frames, one.pixels)) for one in (tracks, others))
-    firsts = ours[tracks.offsets[:-1]]
-    _, index, inverse = np.unique(np.vstack((theirs, firsts)), axis=0, return_index=True, return_inverse=True)
-    return others.points[index[inverse.ravel()[len(theirs) :]]]
+    """(point_count,) index of the point in `others` that is seen where each point is: corners of a board are far apart,
+    and what a camera that is not rigid does, which may be taken out of the observations, moves neighbours alike."""
+    # Frames lie farther apart than any two pixels of one.
+    ours, theirs = (np.column_stack((_FRAME_APART * one.frames, one.pixels)) for one in (tracks, others))
+    distances, nearest = (np.asarray(found) for found in KDTree(theirs).query(ours))
+    best = np.lexsort((distances, tracks.points))
+    firsts = best[np.searchsorted(tracks.points[best], np.arange(tracks.point_count))]
+    return others.points[nearest[firsts]]
 
 
 def _noise(adjustment: Adjustment) -> float:

@@ -1,23 +1,28 @@
-"""Cameras that are not rigid: a principal point or a focal length that moves, looked for in every clip.
+"""Cameras that are not rigid: what moves against the model, looked for in every clip.
 
-Each departure from the model is a few patterns (see `patterns`), whose amplitudes are sought in the residuals:
+Each departure from the model is a few patterns (`movements`), whose amplitudes are sought in the residuals
+(`patterns`):
 
-    optical_stabilisation    the principal point follows the fast part of the rotation, in three bands of time
-    focus_breathing          the focal length changes smoothly over the clip; zooms, too
+    optical_stabilisation       the principal point follows the fast part of the rotation
+    electronic_stabilisation    frames turn within their readout unlike they turn from one to the next; or the
+                                principal point goes farther than a lens can
+    focus_breathing             the focal length changes smoothly over the clip
+    zoom                        by more than focusing changes it
 
-One that cannot be chance is named, with its amount. It is taken out of the observations, which are adjusted again; what
-is uncertain of it widens the error bars. The slower the rotation that a stabiliser takes back, the less can be told
-from another focal length.
+One that cannot be chance is named, with its amount; the most certain first, others only where they are certain beside
+it. What moves lens parts a little is taken out of the observations, which are adjusted again; what is uncertain of it
+widens the error bars. The slower the rotation that a stabiliser takes back, the less can be told from another focal
+length.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
-from scipy.spatial.transform import Rotation
 
-from rssc.inference.patterns import PatternFit, fit_patterns
+from rssc.inference.movements import follow_cosines, follow_fast_rotation, outward, turn_within_frames
+from rssc.inference.patterns import PatternFit, PatternScores, score_patterns
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
@@ -29,31 +34,28 @@ from rssc.solver.bundle import Adjustment, adjust_with
 class DepartureConstants(Constants):
     """Departures from a rigid camera."""
 
-    bands: tuple[float, ...] = (2.0, 6.0, 18.0)
-    """Frames over which the past of the rotation is forgotten, one for each pattern of optical stabilisation: a
-    stabiliser follows what is fast, and knows the past only. Chosen by hand: from tremor to what is meant."""
-    samples: int = 4
-    """Of the rotation in a frame."""
-    waves: int = 4
-    """Half cosines over the clip that a focal length may follow. Chosen by hand: focus motors hunt within seconds."""
     gain: float = 0.3
     """Standard deviation of the share of the fast rotation that a stabiliser takes back in each band: some take all."""
     breathing: float = 0.05
     """The same of the share by which the focal length follows each cosine; zooms go farther, and are clear."""
+    turning: float = 0.5
+    """The same of the readout ratio that frames seem to have about one axis, or in fast motion, beside another one."""
     stabiliser_doubt: float = 0.5
     """Share of what optical stabilisation does to the estimate that stays uncertain when it is taken out: what its
     filter is like and where its way ends is unknown. On simulated tracks (seeds 60 and 61) 40 to 60 % was left."""
     breathing_doubt: float = 0.1
     """The same of a focal length that changes: on the same seeds up to 30 %, mostly below 10 %."""
     chance: float = 2e-3
-    """Probability by chance below which a departure is believed. On simulated tracks (seeds 60 and 61, hand-held and
-    shaky) rigid cameras had 0.2 or more, principal points that move by 1.2 px rms 2e-5 or less."""
+    """Probability by chance below which a lens that moves is believed. On simulated tracks (seeds 60 and 61, hand-held
+    and shaky) rigid cameras had 0.2 or more, principal points that move by 1.2 px rms 2e-5 or less."""
+    turning_chance: float = 1e-4
+    """The same for frames that turn within: on simulated tracks (seeds 44 and 45) rigid cameras had 0.04 or more,
+    stabilisers that turn back a tenth or more of the fast rotation 3e-5 or less; jitter of the frame times 5e-4."""
     most_way: float = 0.02
-    """Largest way of a principal point, root mean square over the image's larger side, that can be a stabiliser's:
-    lenses move by a degree or two."""
+    """Largest way of a principal point, root mean square over the image's larger side, that can be a stabilised
+    lens's: it moves by a degree or two."""
     most_change: float = 0.05
-    """The same of a focal length, as a share of it: where it seems to change more, the solution is wrong, or a zoom is
-    so long that windows disagree. Chosen by hand."""
+    """Largest change of a focal length, as a share of it, that can be focusing. Chosen by hand."""
     span: int = 3
     """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
     least_tracks: int = 15
@@ -70,59 +72,61 @@ class Departure:
     """What a camera does that the model does not know."""
 
     cause: str
-    """"optical_stabilisation" or "focus_breathing"."""
+    """Its name, see above."""
     amount: float
-    """Root mean square of the principal point's way in pixels, or of the focal length's change as a share of it."""
+    """Root mean square of the movement in pixels; of a focal length's change as a share of it."""
     probability: float
     """Of so much by chance."""
     matrix: FloatArray
     """(k, k) what it may do to the estimated parameters: its covariance, and its square until it is taken out."""
+    movement: FloatArray
+    """(m, 2) how it moves the observations, in pixels."""
+    left: FloatArray | None = None
+    """(k, k) what it may still do when it is taken out; None where it cannot be."""
 
 
 def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
-    """Departures of a te adjustment that cannot be chance, the least likely chance first.
-
-    All are fitted together: what one explains is no sign of another.
-    """
-    fitted = _fit(adjustment, tuple(_PATTERNS)) if _held_together(adjustment.scene.tracks) else None
-    if fitted is None:
+    """Departures of a te adjustment that cannot be chance, the most certain first."""
+    scene = adjustment.scene
+    if not _held_together(scene.tracks):
         return ()
-    fit, patterns = fitted
-    found = [_departure(adjustment.scene, cause, patterns[cause], fit.part(part)) for cause, part in _parts(patterns)]
-    camera = adjustment.scene.camera
-    most = {
-        "optical_stabilisation": DEPARTURES.most_way * max(camera.width, camera.height),
-        "focus_breathing": DEPARTURES.most_change,
-    }
-    believed = [one for one in found if one.probability < DEPARTURES.chance and one.amount < most[one.cause]]
-    return tuple(sorted(believed, key=lambda one: one.probability))
+    pixels = scene.tracks.pixels + adjustment.residuals
+    patterns = {name: kind.patterns(scene, pixels) for name, kind in _KINDS.items()}
+    scores = score_patterns(adjustment, np.concatenate(list(patterns.values())))
+    if scores is None:
+        return ()
+    chosen = _believed(scores, {name: len(own) for name, own in patterns.items()})
+    if not chosen:
+        return ()
+    fit = scores.fit(_index(chosen))
+    assert fit is not None
+    held = _held(fit, chosen)
+    found: list[Departure] = []
+    begin = 0
+    for name, (index, probability) in chosen.items():
+        part = held.part(slice(begin, begin + len(index)))
+        movement = np.einsum("p,pmc->mc", part.amplitudes, patterns[name])
+        found.append(_departure(scene, name, part, probability, movement))
+        begin += len(index)
+    return tuple(found)
 
 
 def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[Adjustment, tuple[Departure, ...]]:
-    """The adjustment of observations without the departures, and these as they are found then.
+    """The adjustment of observations without the departures, and these as they are then.
 
-    Their amplitudes are held by the priors of all of them; what they leave open is what the departures may do. Where
-    that adjustment does not converge, nothing is taken out.
+    Nothing is taken out where the most certain of them cannot be, or where that adjustment does not converge.
     """
-    causes = tuple(one.cause for one in departures)
-    fitted = _fit(adjustment, causes)
-    if fitted is None:
-        return adjustment, tuple(departures)
-    fit, patterns = _held(*fitted), fitted[1]
-    way = np.einsum("p,pmc->mc", fit.amplitudes, np.concatenate(list(patterns.values())))
+    unchanged = adjustment, tuple(departures)
+    if not departures or departures[0].left is None:
+        return unchanged
+    way = np.sum([one.movement for one in departures if one.left is not None], axis=0)
     tracks = adjustment.scene.tracks
     scene = replace(adjustment.scene, tracks=replace(tracks, pixels=tracks.pixels - way))
     options = replace(adjustment.options, max_iterations=DEPARTURES.iterations, loss_scale=adjustment.loss_scale)
-    assessed = tuple(
-        replace(
-            given,
-            amount=_amount(scene, given.cause, patterns[given.cause], fit.amplitudes[part]),
-            matrix=_effect(fit.part(part), _DOUBTS[given.cause]),
-        )
-        for given, (_, part) in zip(departures, _parts(patterns), strict=True)
-    )
     found = adjust_with(scene, options)
-    return (found, assessed) if found.summary.converged else (adjustment, tuple(departures))
+    if not found.summary.converged:
+        return unchanged
+    return found, tuple(one if one.left is None else replace(one, matrix=one.left) for one in departures)
 
 
 def _held_together(tracks: Tracks) -> bool:
@@ -132,32 +136,55 @@ def _held_together(tracks: Tracks) -> bool:
     return bool(spanning.min(initial=DEPARTURES.least_tracks) >= DEPARTURES.least_tracks)
 
 
-def _fit(adjustment: Adjustment, causes: Sequence[str]) -> tuple[PatternFit, dict[str, FloatArray]] | None:
-    """All patterns of the causes together, and the patterns of each."""
-    scene = adjustment.scene
-    pixels = scene.tracks.pixels + adjustment.residuals
-    patterns = {cause: _PATTERNS[cause](scene, pixels) for cause in causes}
-    fit = fit_patterns(adjustment, np.concatenate(list(patterns.values())))
-    return None if fit is None else (fit, patterns)
+_Chosen = dict[str, tuple[list[int], float]]
+"""By kind: which of all patterns are its own, and the probability of what they show by chance."""
 
 
-def _parts(patterns: Mapping[str, FloatArray]) -> list[tuple[str, slice]]:
-    """Where the amplitudes of each cause are."""
-    ends = np.cumsum([len(own) for own in patterns.values()]).tolist()
-    return [(cause, slice(end - len(own), end)) for (cause, own), end in zip(patterns.items(), ends, strict=True)]
+def _believed(scores: PatternScores, counts: Mapping[str, int]) -> _Chosen:
+    """Kinds that cannot be chance, each the most certain beside those before it: what one explains is no sign of
+    another."""
+    ends = np.cumsum(list(counts.values())).tolist()
+    index = {name: list(range(end - counts[name], end)) for name, end in zip(counts, ends, strict=True)}
+    chosen: _Chosen = {}
+    while True:
+        before = _index(chosen)
+        found = {
+            name: fit.part(slice(len(before), len(before) + len(own))).probability
+            for name, own in index.items()
+            if name not in chosen and (fit := scores.fit(before + own)) is not None
+        }
+        certain = {name: found[name] for name in found if found[name] < _KINDS[name].chance}
+        if not certain:
+            return chosen
+        name = min(certain, key=lambda one: certain[one])
+        chosen[name] = index[name], certain[name]
 
 
-def _held(fit: PatternFit, patterns: Mapping[str, FloatArray]) -> PatternFit:
+def _index(chosen: _Chosen) -> list[int]:
+    return [i for own, _ in chosen.values() for i in own]
+
+
+def _held(fit: PatternFit, chosen: _Chosen) -> PatternFit:
     """Amplitudes with their priors."""
-    sigmas = np.concatenate([np.full(len(own), _SIGMAS[cause]) for cause, own in patterns.items()])
+    sigmas = np.concatenate([np.full(len(own), _KINDS[name].sigma) for name, (own, _) in chosen.items()])
     prior = np.diag(sigmas**2)
     gain = np.linalg.solve(prior + fit.covariance, prior).T
     return replace(fit, amplitudes=gain @ fit.amplitudes, covariance=prior - gain @ prior)
 
 
-def _departure(scene: Scene, cause: str, patterns: FloatArray, fit: PatternFit) -> Departure:
-    held = _held(fit, {cause: patterns})
-    return Departure(cause, _amount(scene, cause, patterns, held.amplitudes), fit.probability, _effect(held, 1.0))
+def _departure(scene: Scene, name: str, held: PatternFit, probability: float, movement: FloatArray) -> Departure:
+    kind = _KINDS[name]
+    amount = float(np.sqrt((movement**2).sum() / kind.unit(scene)))
+    beyond = amount > kind.most(scene)
+    removable = kind.doubt is not None and not beyond
+    return Departure(
+        kind.beyond if beyond else name,
+        amount,
+        probability,
+        _effect(held, 1.0),
+        movement,
+        _effect(held, kind.doubt) if removable and kind.doubt is not None else None,
+    )
 
 
 def _effect(fit: PatternFit, doubt: float) -> FloatArray:
@@ -166,56 +193,67 @@ def _effect(fit: PatternFit, doubt: float) -> FloatArray:
     return fit.follows @ squares @ fit.follows.T
 
 
-def _amount(scene: Scene, cause: str, patterns: FloatArray, amplitudes: FloatArray) -> float:
-    squares = float((np.einsum("p,pmc->mc", amplitudes, patterns) ** 2).sum())
-    share = cause == "focus_breathing"
-    whole = float((_outward(scene, scene.tracks.pixels) ** 2).sum()) if share else float(len(scene.tracks))
-    return float(np.sqrt(squares / whole))
+def _count(scene: Scene) -> float:
+    return float(len(scene.tracks))
 
 
-def _follow_fast_rotation(scene: Scene, pixels: FloatArray) -> FloatArray:
-    """(p, m, 2) movement of all of the image with its centre, as fast rotation of each band moves that."""
-    lens, trajectory = scene.camera.lens, scene.trajectory
-    assert trajectory is not None
-    times = np.arange(trajectory.start, trajectory.end, 1 / DEPARTURES.samples)
-    rotations = trajectory.cam_from_world(times)[:, :, :3]
-    steps = Rotation.from_matrix(rotations[1:] @ rotations[:-1].transpose(0, 2, 1)).as_rotvec()
-    angles = np.vstack([np.zeros(3), np.cumsum(steps, axis=0)])
-    shifts = np.stack([lens.fx * angles[:, 1], -lens.fy * angles[:, 0]], axis=1)
-    read = scene.row_times(pixels, scene.tracks.frames)
-    slow: list[FloatArray] = [_past_mean(shifts, band * DEPARTURES.samples) for band in DEPARTURES.bands]
-    fast: list[FloatArray] = [
-        np.column_stack([np.interp(read, times, shifts[:, axis] - one[:, axis]) for axis in (0, 1)]) for one in slow
-    ]
-    return np.array(fast)
+def _longest_way(scene: Scene) -> float:
+    return DEPARTURES.most_way * max(scene.camera.width, scene.camera.height)
 
 
-def _past_mean(values: FloatArray, samples: float) -> FloatArray:
-    """(n, c) mean of the values up to each, with weights that fall by a factor of e over so many samples."""
-    kept = float(np.exp(-1 / samples))
-    slow, _ = lfilter([1 - kept], [1, -kept], values, axis=0, zi=kept * values[:1])
-    return np.asarray(slow, np.float64)
+def _outward_squares(scene: Scene) -> float:
+    return float((outward(scene, scene.tracks.pixels) ** 2).sum())
 
 
-def _follow_cosines(scene: Scene, pixels: FloatArray) -> FloatArray:
-    """(p, m, 2) movement of observations with a focal length that follows half cosines over the clip."""
-    read = scene.row_times(pixels, scene.tracks.frames)
-    phase = np.pi * (read - read.min()) / max(float(np.ptp(read)), 1e-300)
-    waves = np.cos(np.arange(1, DEPARTURES.waves + 1)[:, None] * phase)
-    return waves[:, :, None] * _outward(scene, pixels)
+def _largest_change(_: Scene) -> float:
+    return DEPARTURES.most_change
 
 
-def _outward(scene: Scene, pixels: FloatArray) -> FloatArray:
-    """(m, 2) from the principal point."""
-    return pixels - (scene.camera.lens.cx, scene.camera.lens.cy)
+class _Kind(NamedTuple):
+    """A departure that is looked for."""
+
+    patterns: Callable[[Scene, FloatArray], FloatArray]
+    """(p, m, 2) of a scene and the (m, 2) predicted pixels of its observations."""
+    sigma: float
+    """Of the prior on each amplitude."""
+    chance: float
+    """Probability by chance below which it is believed."""
+    doubt: float | None
+    """Share of what it does that stays uncertain when it is taken out; None where it cannot be."""
+    unit: Callable[[Scene], float]
+    """Sum over the observations of the squared movements, in pixels, that an amount of 1 makes."""
+    most: Callable[[Scene], float]
+    """Amount up to which it can be taken out."""
+    beyond: str
+    """What it is called beyond."""
 
 
-_PATTERNS: dict[str, Callable[[Scene, FloatArray], FloatArray]] = {
-    "optical_stabilisation": _follow_fast_rotation,
-    "focus_breathing": _follow_cosines,
+_KINDS = {
+    "optical_stabilisation": _Kind(
+        follow_fast_rotation,
+        DEPARTURES.gain,
+        DEPARTURES.chance,
+        DEPARTURES.stabiliser_doubt,
+        _count,
+        _longest_way,
+        "electronic_stabilisation",
+    ),
+    "focus_breathing": _Kind(
+        follow_cosines,
+        DEPARTURES.breathing,
+        DEPARTURES.chance,
+        DEPARTURES.breathing_doubt,
+        _outward_squares,
+        _largest_change,
+        "zoom",
+    ),
+    "electronic_stabilisation": _Kind(
+        turn_within_frames,
+        DEPARTURES.turning,
+        DEPARTURES.turning_chance,
+        None,
+        _count,
+        _longest_way,
+        "electronic_stabilisation",
+    ),
 }
-_DOUBTS = {
-    "optical_stabilisation": DEPARTURES.stabiliser_doubt,
-    "focus_breathing": DEPARTURES.breathing_doubt,
-}
-_SIGMAS = {"optical_stabilisation": DEPARTURES.gain, "focus_breathing": DEPARTURES.breathing}

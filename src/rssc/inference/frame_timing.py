@@ -14,7 +14,7 @@ import numpy as np
 
 from rssc.errors import RsscError
 from rssc.inference.evidence import Candidate, rank
-from rssc.inference.robust import restart, robust_options
+from rssc.inference.robust import restart, robust_options, spread_tracks
 from rssc.model.arrays import FloatArray
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
@@ -80,8 +80,9 @@ def choose_times(current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatA
     best = Timing("given", (), 0.0, current)
     if not others and not find_jumps(tracks, given):
         return best
-    whole = replace(current, scene=restart(current.scene, tracks))
-    reference = _adjusted(whole, given, common)
+    # A part of the tracks tells gaps; times that are off by hundredths of an interval take all of them.
+    used = tracks if others else spread_tracks(tracks)
+    reference = _adjusted(replace(current, scene=restart(current.scene, used)), given, common)
     if reference is None:
         return best
     for name, times in others.items():

@@ -14,7 +14,7 @@ The first inference of a stretch ends after `all`: it only has to predict where 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from rssc.inference.departures import Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
-from rssc.inference.motion import alternation, find_motion, loose_prior, settle_motion
+from rssc.inference.motion import Alternation, alternation, find_motion, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
@@ -46,8 +46,8 @@ class Inference:
     """Correlation of a track's residuals from frame to frame."""
     shutters: tuple[Candidate, ...] = ()
     """"rows", "columns" and "global", on a subset of the tracks."""
-    alternation: float = 1.0
-    """Of the motion, see `motion.alternation`: negative where the camera vibrates faster than its frames resolve."""
+    alternation: Alternation = field(default_factory=Alternation)
+    """Of the motion: negative where the camera vibrates faster than its frames resolve."""
     departures: tuple[Departure, ...] = ()
     """What the camera does that the model does not know."""
 
@@ -113,7 +113,8 @@ def infer(
     report(0.9)
     correlation = track_correlation(best)
     departures = find_departures(best)
-    if departures:
+    if "points" not in common.fixed:
+        # A board that is not as described looks like a camera that is not rigid: first the board is checked.
         best, departures = take_out(best, departures)
     uncertainty = _assess(best, lenses, departures)
     return Inference(best, uncertainty, lenses, correlation, shutters, alternation(best), departures)

@@ -7,6 +7,7 @@ stiff, which biases the readout, and one that is too loose, which has no informa
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,6 +57,8 @@ class MotionConstants(Constants):
 
 
 MOTION = MotionConstants()
+_THIRD_DIFFERENCES = 20.0
+"""Mean square of the third differences of white noise."""
 
 
 def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
@@ -119,17 +122,31 @@ def motion_smoothness(adjustment: Adjustment) -> MotionSmoothness | None:
     return MotionSmoothness(options.knot_spacing, prior.order, noise * prior.rotation, translation)
 
 
-def alternation(adjustment: Adjustment) -> float:
-    """Correlation of the rotation's jerk from knot to knot: positive for motion that the frames resolve.
+class Alternation(NamedTuple):
+    """How the rotation goes to and fro from knot to knot."""
 
-    A negative one means vibration near the frame rate or above. The prior then takes too much of it for noise, and the
-    readout comes out too long, by more than its error bar.
+    correlation: float = 1.0
+    """Of its jerk from knot to knot: positive for motion that the frames resolve."""
+    amount_px: float = 0.0
+    """How far knots move beside their neighbours, as the image moves."""
+
+
+def alternation(adjustment: Adjustment) -> Alternation:
+    """Alternation of the rotation of an adjustment.
+
+    A negative correlation means vibration near the frame rate or above. The prior then takes too much of it for noise,
+    and the readout comes out too long, by more than its error bar. Or frames are warped one by one, and the motion
+    follows. Where noise alternates, the amount is small.
     """
     trajectory = adjustment.scene.trajectory
     if trajectory is None or len(trajectory.control_poses) < 6:
-        return 1.0
+        return Alternation()
     jerks = motion_residuals(np.array(trajectory.control_poses), 3)[:, :3]
-    return float((jerks[1:] * jerks[:-1]).sum() / max((jerks**2).sum(), 1e-300))
+    squares = float((jerks**2).sum())
+    return Alternation(
+        float((jerks[1:] * jerks[:-1]).sum()) / max(squares, 1e-300),
+        adjustment.scene.camera.lens.fx * float(np.sqrt(squares / jerks.size / _THIRD_DIFFERENCES)),
+    )
 
 
 def _prior_of(scene: Scene, knot_spacing: float, factor: float) -> MotionPrior:

@@ -10,6 +10,7 @@ patterns, M P what is left of them, w the weights of the observations and r thei
 with B that of correlated scores (see `shared_errors`). The estimate moves with a by F a, where F is what it follows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ from rssc.model.arrays import FloatArray
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import SingularError
 from rssc.solver.perturbation import respond
+
+_GROUPS_PER_PATTERN = 2
+"""Independent groups of errors for each pattern; with fewer their covariance is a guess."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,44 @@ class PatternFit:
         return float(fdtrc(count, groups - count, self.square * (groups - count) / (count * (groups - 1))))
 
 
-def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | None:
-    """Amplitudes of (p, m, 2) patterns, in pixels, in the residuals of a te adjustment; None where they have none.
+@dataclass(frozen=True)
+class PatternScores:
+    """What the residuals of an adjustment say of p patterns; any of them can be fitted without the others."""
+
+    information: FloatArray
+    """(p, p) of the amplitudes, in units in which a pattern moves an observation by a pixel."""
+    gradient: FloatArray
+    """(p,)"""
+    squares: FloatArray
+    """(p, p) covariance of the gradient, with errors correlated within places and moments."""
+    follows: FloatArray
+    """(k, p) movement of the estimated parameters."""
+    units: FloatArray
+    """(p,) pixels that the patterns given move an observation by."""
+    groups: float
+
+    def fit(self, chosen: Sequence[int] | None = None) -> PatternFit | None:
+        """Amplitudes of some of the patterns, or of all, as if there were no others; None where the residuals do not
+        tell them apart."""
+        index = np.arange(len(self.units)) if chosen is None else np.asarray(chosen)
+        if self.groups < _GROUPS_PER_PATTERN * len(index):
+            return None
+        block = np.ix_(index, index)
+        values, vectors = np.linalg.eigh(self.information[block])
+        if not values[0] > 1e-9 * max(values[-1], 1e-300):
+            return None
+        inverse, units = (vectors / values) @ vectors.T, self.units[index]
+        covariance = inverse @ self.squares[block] @ inverse
+        return PatternFit(
+            inverse @ self.gradient[index] / units,
+            covariance / np.outer(units, units),
+            self.follows[:, index] * units,
+            self.groups,
+        )
+
+
+def score_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternScores | None:
+    """What the residuals of a te adjustment say of (p, m, 2) patterns, in pixels; None where they say nothing.
 
     Patterns must be taken at predicted pixels: measured ones share their errors with the residuals.
     """
@@ -71,16 +111,14 @@ def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | N
     # A point on the last pixel that a lens sees may be lost by a small step: it tells nothing.
     left = np.nan_to_num([response.residuals for response in responses])
     information = -np.einsum("amc,mo,bmc->ab", patterns, weights, left, optimize=True)
-    information = 0.5 * (information + information.T)
-    values, vectors = np.linalg.eigh(information)
-    if not values[0] > 1e-9 * max(values[-1], 1e-300):
-        return None
-    inverse = (vectors / values) @ vectors.T
-    amplitudes = -inverse @ np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
+    gradient = -np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
     scores = np.einsum("amc,mo,mc->ma", left, weights, adjustment.residuals, optimize=True)
     squares, groups = correlated_squares(adjustment.scene, scores)
-    if groups < 2 * len(patterns):
-        return None
-    covariance = inverse @ squares @ inverse
     follows = np.array([response.globals for response in responses]).T
-    return PatternFit(amplitudes / units, covariance / np.outer(units, units), follows * units, groups)
+    return PatternScores(0.5 * (information + information.T), gradient, squares, follows, units, groups)
+
+
+def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | None:
+    """Amplitudes of all of (p, m, 2) patterns, see `score_patterns`; None where the residuals do not tell them."""
+    scores = score_patterns(adjustment, patterns)
+    return None if scores is None else scores.fit()

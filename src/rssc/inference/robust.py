@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rssc.errors import NotCalibratableError
+from rssc.errors import UnexplainedTracksError
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
@@ -86,9 +86,9 @@ def restart(scene: Scene, tracks: Tracks) -> Scene:
     points, errors = triangulate(scene, tracks)
     keep = errors < ROBUST.max_triangulation_error * max(scene.camera.width, scene.camera.height)
     if keep.sum() < ROBUST.min_points:
-        raise NotCalibratableError(
-            f"only {int(keep.sum())} of {len(keep)} tracks agree with any motion of the camera; "
-            f"film a scene that stands still, with less blur."
+        raise UnexplainedTracksError(
+            f"only {int(keep.sum())} of {len(keep)} tracks agree with any motion of the camera; film a scene that "
+            "stands still, without stabilisation and with less blur."
         )
     return replace(scene, tracks=tracks.select_points(keep), points=points[keep])
 

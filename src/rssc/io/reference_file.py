@@ -39,10 +39,14 @@ def read_reference(path: Path, compared: Calibration) -> Reference:
     if {path.suffix.lower(), Path(str(path).rsplit(":", 1)[0]).suffix.lower()} & set(_LENS_SUFFIXES):
         return _lens_reference(path, compared)
     if _is_calibration(path):
-        found = read_calibration(path)
-        return Reference(path.name, found.camera, found.frame_interval_s, found.estimated, found.exposure_sigma)
+        return calibration_reference(read_calibration(path), path.name)
     camera, interval_s = read_truth(path)
     return Reference(path.name, camera, interval_s)
+
+
+def calibration_reference(found: Calibration, name: str = "the other") -> Reference:
+    """Another calibration, whose error bars count."""
+    return Reference(name, found.camera, found.frame_interval_s, found.estimated, found.exposure_sigma)
 
 
 def _is_calibration(path: Path) -> bool:

@@ -38,10 +38,16 @@ class TimedPoses:
         return len(self.times_s)
 
 
+def timed_poses(times_s: FloatArray, cam_from_world: FloatArray) -> TimedPoses:
+    """Poses of a camera from (n, 3, 4) cam_from_world at (n,) times."""
+    quaternions = Rotation.from_matrix(cam_from_world[:, :, :3]).inv().as_quat(canonical=True)
+    return TimedPoses(times_s, camera_centres(cam_from_world), quaternions)
+
+
 def tum_text(times_s: FloatArray, cam_from_world: FloatArray) -> str:
     """A TUM trajectory of (n, 3, 4) poses at (n,) times."""
-    quaternions = Rotation.from_matrix(cam_from_world[:, :, :3]).inv().as_quat(canonical=True)
-    rows = np.column_stack([times_s, camera_centres(cam_from_world), quaternions]).tolist()
+    poses = timed_poses(times_s, cam_from_world)
+    rows = np.column_stack([times_s, poses.positions_xyz, poses.orientations_quat_xyzw]).tolist()
     return "".join(" ".join(f"{number:.9f}" for number in row) + "\n" for row in rows)
 
 

@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rssc.errors import InputError
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import ArrayEquality, FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
 from rssc.model.metadata import Metadata
 from rssc.model.stretch import Stretch
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 Status = Literal["ok", "weak", "degenerate"]
 
@@ -113,7 +116,7 @@ class ErrorBudget:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(ArrayEquality):
     """A calibrated camera with its uncertainty and a verdict."""
 
     camera: Camera
@@ -191,6 +194,50 @@ class Calibration:
     def estimated(self) -> Covariance:
         """The covariance with the names of its parameters."""
         return Covariance(self.parameters, self.covariance)
+
+    @property
+    def camera_matrix(self) -> FloatArray:
+        """(3, 3) camera matrix K; the centre of the top-left pixel is (0, 0), as in OpenCV."""
+        return self.camera.lens.matrix
+
+    @property
+    def distortion_coefficients(self) -> FloatArray:
+        """Distortion as OpenCV takes it: k1 k2 p1 p2 (.. k6) for `cv2.undistort`, k1 k2 k3 k4 for `cv2.fisheye`.
+
+        Which of the two it is for, `camera.lens.family` says: "perspective" or "fisheye".
+
+        Raises:
+            InputError: OpenCV has no such lens.
+        """
+        return self.camera.lens.opencv_distortion
+
+    def plot(self, name: str = "residual-map") -> "go.Figure":
+        """A figure of the report on its own, for a notebook or a page of yours.
+
+        Args:
+            name: One of `plots`.
+        """
+        from rssc.outputs.presentation import calibration_plot
+
+        return calibration_plot(self, name)
+
+    @property
+    def plots(self) -> tuple[str, ...]:
+        """Names of the figures that `plot` draws; most of them need the stretches."""
+        from rssc.outputs.presentation import plot_names
+
+        return plot_names(self)
+
+    def __str__(self) -> str:
+        from rssc.outputs.presentation import calibration_text
+
+        return calibration_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from rssc.outputs.presentation import calibration_html
+
+        return calibration_html(self)
 
     def save(self, path: Path | str) -> None:
         """Writes calibration.json and beside it the stretches; each file appears only when it is complete."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +13,6 @@ from rssc.model.arrays import FloatArray
 
 LENS_MODELS: dict[str, LensModel] = {model.name: model for model in kernels.LENSES}
 """Every lens model by its name."""
-
-if TYPE_CHECKING:
-    LensName = str
-    """A name of `LENS_MODELS`."""
-else:
-    # What the command line offers is what the registry has.
-    LensName = Literal[tuple(LENS_MODELS)]
 
 _NUMBERS = {model.name: number for number, model in enumerate(kernels.LENSES)}
 _CAMERA_MATRIX = ("fx", "fy", "cx", "cy")
@@ -73,6 +65,25 @@ class Lens:
     def parameters(self) -> FloatArray:
         """(4 + coefficients,) in the order of `parameter_names`."""
         return np.array((self.fx, self.fy, self.cx, self.cy, *self.distortion))
+
+    @property
+    def matrix(self) -> FloatArray:
+        """(3, 3) camera matrix, pixel centres at integers."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def opencv_distortion(self) -> FloatArray:
+        """Coefficients as OpenCV has them: k1 k2 p1 p2 (.. k6), or k1 k2 k3 k4 for `cv2.fisheye`.
+
+        Raises:
+            InputError: OpenCV has no such lens.
+        """
+        model = LENS_MODELS[self.model].opencv
+        if model is None:
+            raise InputError(
+                f"OpenCV has no {self.model} lens; calibrate with the lens fisheye, or use `project` and `unproject`."
+            )
+        return np.array(self.coefficients(model.coefficients))
 
     @cached_property
     def field_limit(self) -> float:

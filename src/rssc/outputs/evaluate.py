@@ -14,8 +14,8 @@ from rich.text import Text
 
 from rssc.datasets.trajectory_error import MAX_DIFFERENCE_S, TrajectoryError, trajectory_error
 from rssc.errors import InputError
-from rssc.io.reference_file import Reference, read_reference
-from rssc.io.tum import TRAJECTORY_NAME, read_tum
+from rssc.io.reference_file import Reference, calibration_reference, read_reference
+from rssc.io.tum import TRAJECTORY_NAME, TimedPoses, read_tum, timed_poses
 from rssc.model.calibration import Calibration
 from rssc.model.covariance import UNKNOWN_SIGMA
 from rssc.model.projection import ProjectionDifference, compare_projection
@@ -75,28 +75,41 @@ class Evaluation:
 
 
 def evaluate(
-    calibration: Path, truth: Path, trajectory: Path | None = None, max_difference_s: float = MAX_DIFFERENCE_S
+    calibration: Path | Calibration,
+    truth: Path | Calibration,
+    trajectory: Path | None = None,
+    max_difference_s: float = MAX_DIFFERENCE_S,
 ) -> Evaluation:
-    """Compares a calibration.json, and the trajectory.tum beside it, with the truth.
+    """Compares a calibration, and its trajectory, with the truth.
 
     Args:
-        calibration: Path of calibration.json.
-        truth: Path of a truth.json, another calibration.json, a Kalibr camchain (FILE or FILE:CAM) or an OpenCV YAML.
+        calibration: Path of calibration.json, with trajectory.tum beside it; or a calibration with its stretches.
+        truth: Path of a truth.json, another calibration.json, a Kalibr camchain (FILE or FILE:CAM) or an OpenCV YAML;
+            or another calibration.
         trajectory: Path of a TUM file with the true trajectory.
         max_difference_s: Poses further apart in time are not matched, in seconds.
     """
-    found = Calibration.load(calibration)
-    evaluation = compare(found, read_reference(truth, found))
+    found = calibration if isinstance(calibration, Calibration) else Calibration.load(calibration)
+    other = calibration_reference(truth) if isinstance(truth, Calibration) else read_reference(truth, found)
+    evaluation = compare(found, other)
     if trajectory is None:
         return evaluation
-    estimated = calibration.with_name(TRAJECTORY_NAME)
-    if not estimated.exists():
-        raise InputError(f"{estimated} does not exist; a calibration writes it beside calibration.json.")
-    error = trajectory_error(read_tum(estimated), read_tum(trajectory), max_difference_s)
+    error = trajectory_error(_estimated_poses(calibration), read_tum(trajectory), max_difference_s)
     notes = evaluation.notes
     if len(found.stretches) > 1:
         notes = (*notes, f"the trajectory is that of the first of {len(found.stretches)} stretches.")
     return Evaluation(evaluation.parameters, error, notes, evaluation.projection, evaluation.same_camera)
+
+
+def _estimated_poses(calibration: Path | Calibration) -> TimedPoses:
+    """Poses of the first stretch."""
+    if isinstance(calibration, Calibration):
+        first = calibration.require_stretches()[0]
+        return timed_poses(first.times_s, first.scene.cam_from_world)
+    path = calibration.with_name(TRAJECTORY_NAME)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; a calibration writes it beside calibration.json.")
+    return read_tum(path)
 
 
 def compare(found: Calibration, reference: Reference) -> Evaluation:

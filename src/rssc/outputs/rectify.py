@@ -5,7 +5,7 @@ geometry, `depth.py` the depth.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -16,12 +16,12 @@ from rssc.kernels.image import warp
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
+from rssc.outputs.options import RectifyOptions
 from rssc.runtime.constants import Constants
 from rssc.solver.problem import with_trajectory
 
 Pixel = TypeVar("Pixel", bound=np.integer | np.floating)
 
-ROWS = ("first", "middle", "last")
 BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
 
 
@@ -39,24 +39,6 @@ class RectifyConstants(Constants):
 
 
 RECTIFY = RectifyConstants()
-
-
-@dataclass(frozen=True)
-class RectifyOptions:
-    """Reference row, lens and border of rectified images."""
-
-    row: Literal["first", "middle", "last"] = "middle"
-    """The row (or column) whose pose the whole image gets."""
-    undistort: bool = False
-    """Remove the lens distortion too: the result is that of a pinhole with the same focal lengths and centre."""
-    border: Literal["replicate", "black"] = "replicate"
-    """What fills pixels that the frame did not see: its nearest pixel, or black."""
-
-    def __post_init__(self) -> None:
-        if self.row not in ROWS:
-            raise InputError(f"row is {self.row!r}; expected one of {', '.join(ROWS)}.")
-        if self.border not in BORDERS:
-            raise InputError(f"border is {self.border!r}; expected one of {', '.join(BORDERS)}.")
 
 
 class Rectifier:

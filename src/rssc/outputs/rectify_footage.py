@@ -21,7 +21,8 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.stretch import Stretch
-from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, sample
+from rssc.outputs.options import RectifyOptions
+from rssc.outputs.rectify import Rectifier, expand, sample
 from rssc.outputs.video_files import ChangePlane, Plane, check_video_name, write_changed_video
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Report, silent

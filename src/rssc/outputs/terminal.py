@@ -1,19 +1,15 @@
-"""Output on the terminal: progress by stage, and results with their error bars."""
+"""Results on the terminal, with their error bars."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from dataclasses import asdict
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBars
 from rich.table import Table
 from rich.text import Text
 
 from rssc.model.calibration import Calibration, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
-from rssc.pipeline.check import Check
-from rssc.runtime.progress import Progress
+from rssc.pipeline.check import CHECK, Check
 
 _INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLOURS = {"ok": "green", "weak": "yellow", "degenerate": "red"}
@@ -25,28 +21,22 @@ def print_text(console: Console, text: str, *, wrap: bool = True) -> None:
     Args:
         console: Where.
         text: May hold names of files, which may hold anything.
-        wrap: Whether lines are broken between words at the width of the terminal; not for paths and JSON.
+        wrap: Whether lines are broken between words at the width of a terminal; not for paths and JSON.
     """
-    console.print(Text(text), soft_wrap=not wrap)
+    console.print(Text(text), soft_wrap=not (wrap and console.is_terminal))
 
 
-@contextmanager
-def stage_progress(console: Console) -> Generator[Progress]:
-    """A callback that draws one bar per stage."""
-    columns = (TextColumn("{task.description:16s}", markup=False), BarColumn(bar_width=30), TimeElapsedColumn())
-    with ProgressBars(*columns, console=console) as bars:
-        tasks: dict[str, TaskID] = {}
+def print_calibration(
+    console: Console, calibration: Calibration, truth: Camera | None = None, *, verbose: bool = False
+) -> None:
+    """The result as a table.
 
-        def report(stage: str, share: float) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=1.0)
-            bars.update(tasks[stage], completed=share)
-
-        yield report
-
-
-def print_calibration(console: Console, calibration: Calibration, truth: Camera | None = None) -> None:
-    """The result as a table, with the truth beside it where it is known."""
+    Args:
+        console: Where.
+        calibration: The result.
+        truth: The true camera, shown beside the result where it is known.
+        verbose: Whether to show what the error bars are made of, what was tried and how long it took.
+    """
     camera, lens = calibration.camera, calibration.camera.lens
     table = Table(title=f"{lens.model} lens, {camera.width} x {camera.height}", title_justify="left")
     table.add_column("parameter")
@@ -94,6 +84,34 @@ def print_calibration(console: Console, calibration: Calibration, truth: Camera 
         print_text(console, f"  - {reason}")
     for note in calibration.notes:
         print_text(console, f"note: {note}")
+    if verbose:
+        _print_details(console, calibration)
+
+
+def _print_details(console: Console, calibration: Calibration) -> None:
+    statistics, uncertainty = calibration.statistics, calibration.uncertainty
+    names = calibration.parameters
+    if uncertainty.parts:
+        table = Table(title="sigma by part", title_justify="left")
+        table.add_column("parameter")
+        for part in uncertainty.parts:
+            table.add_column(Text(part), justify="right")
+        for name in names:
+            values = [sigmas.get(name, 0.0) for sigmas in uncertainty.parts.values()]
+            table.add_row(Text(name), *(f"{value:.2g}" if value < UNKNOWN_SIGMA else "unknown" for value in values))
+        console.print(table)
+    tried = [f"{one.model} +{one.evidence:.0f}" for one in uncertainty.lenses]
+    tried += [f"{one.shutter} +{one.evidence:.0f}" for one in uncertainty.shutters]
+    if tried:
+        print_text(console, f"tried, by evidence against the best: {', '.join(tried)}")
+    print_text(
+        console,
+        f"{statistics.observations} observations of {statistics.points} points in {statistics.frames} frames, rms "
+        f"{statistics.rms_px:.3f} px, {statistics.iterations} iterations, method {calibration.method}, a knot every "
+        f"{calibration.knot_spacing:g} frames",
+    )
+    if statistics.seconds:
+        print_text(console, ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in statistics.seconds.items()))
 
 
 def exposure_words(calibration: Calibration) -> str:
@@ -129,10 +147,12 @@ def print_check(console: Console, check: Check) -> None:
         print_text(console, f"the file says: {check.metadata.words}")
     camera, motion = check.camera, check.motion
     if camera is not None and check.sigma < 1:
+        half_width = SIGMAS_95 * check.sigma
         print_text(
             console,
-            f"roughly: readout ratio {camera.shutter.readout_ratio:.3f} +- {SIGMAS_95 * check.sigma:.3f}, focal length "
-            f"{camera.lens.fx:.0f} px, {camera.lens.model} lens",
+            f"roughly: readout ratio {camera.shutter.readout_ratio:.4f} +- {half_width:.4f} from these frames alone "
+            f"(a calibration: about +- {half_width / CHECK.rough:.4f}), focal length {camera.lens.fx:.0f} px, "
+            f"{camera.lens.model} lens",
         )
     if motion is not None:
         print_text(
@@ -140,5 +160,19 @@ def print_check(console: Console, check: Check) -> None:
             f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.across_motion:.1f} % "
             f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
         )
-    for note in check.notes:
-        print_text(console, f"note: {note}")
+
+
+def check_document(check: Check) -> dict[str, object]:
+    """The result of a quick check as one JSON object."""
+    camera = check.camera
+    return {
+        "status": check.status,
+        "reasons": check.reasons,
+        "notes": check.notes,
+        "causes": [finding.cause for finding in check.findings],
+        "lens": None if camera is None else asdict(camera.lens),
+        "readout_ratio": None if camera is None else camera.shutter.readout_ratio,
+        "readout_ratio_sigma": check.sigma,
+        "motion": None if check.motion is None else asdict(check.motion),
+        "metadata": asdict(check.metadata),
+    }

@@ -9,6 +9,7 @@ import numpy as np
 from rssc.inference.uncertainty import parameter_values
 from rssc.model.calibration import FrameShare
 from rssc.model.camera import Camera
+from rssc.model.finding import Finding
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
 from rssc.runtime.constants import Constants
@@ -34,11 +35,9 @@ class AgreementConstants(Constants):
 
 AGREEMENT = AgreementConstants()
 
-_CAUSE = "is the footage stabilised, did the camera zoom or refocus, or are frames missing?"
 
-
-def find_contradictions(combined: Combined) -> list[str]:
-    """Reasons for degenerate: stretches that are not of one camera, or not of one that the model describes.
+def find_contradictions(combined: Combined) -> list[Finding]:
+    """Findings for degenerate: stretches that are not of one camera, or not of one that the model describes.
 
     Two conditions, both for the same parameter. Significance: the estimates differ more than chance allows (one in a
     thousand, corrected for three parameters) even if all bars are widened by an effect between stretches as large as
@@ -60,19 +59,17 @@ def find_contradictions(combined: Combined) -> list[str]:
         if name in limits and unlikely and found.scatter[i] > limits[name]:
             cameras = [one.inference.adjustment.scene.camera for one in combined.results]
             reasons.append(f"stretches contradict each other: {_word(name)} {_listed(name, cameras)}")
-    if reasons:
-        reasons[-1] += "; are all of one camera in one mode, neither stabilised nor zoomed? calibrate each by itself"
-    return reasons
+    return [Finding("contradiction", "; ".join(reasons))] if reasons else []
 
 
-def find_disagreements(combined: Combined) -> list[str]:
-    """Reasons for weak: stretches that differ beyond their bars, or windows from each other or from the whole."""
+def find_disagreements(combined: Combined) -> list[Finding]:
+    """Findings for weak: stretches that differ beyond their bars, or windows from each other or from the whole."""
     if combined.combination is not None:
         consistency, name = combined.combination.agreement()
         if consistency >= AGREEMENT.unlikely:
             return []
         values = _listed(name, [one.inference.adjustment.scene.camera for one in combined.results])
-        return [f"stretches disagree by more than their error bars ({_word(name)} {values}): {_CAUSE}"]
+        return [Finding("disagreement", f"stretches disagree by more than their error bars ({_word(name)} {values})")]
     inference = combined.results[0].inference
     uncertainty = inference.uncertainty
     if uncertainty.consistency >= AGREEMENT.unlikely:
@@ -80,10 +77,8 @@ def find_disagreements(combined: Combined) -> list[str]:
     name = uncertainty.disagreement
     parts = _listed(name, [window.adjustment.scene.camera for window in uncertainty.windows])
     whole = _listed(name, [inference.adjustment.scene.camera])
-    return [
-        f"windows of the clip disagree by more than their error bars ({_word(name)} {parts}, {whole} for the whole): "
-        + _CAUSE
-    ]
+    words = f"windows of the clip disagree by more than their error bars ({_word(name)} {parts}, {whole} for the whole)"
+    return [Finding("disagreement", words)]
 
 
 def find_readout_frames(results: Sequence[StretchResult]) -> tuple[FrameShare, ...]:

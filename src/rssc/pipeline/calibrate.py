@@ -56,7 +56,7 @@ def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progre
         return conclude(results, options, stage, notes)
     except NotCalibratableError as error:
         footage = footage or chosen[0].read(options)
-        return degenerate_result(footage, str(error), options.method)
+        return degenerate_result(footage, error, options.method)
 
 
 def conclude(

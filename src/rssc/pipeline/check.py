@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from rssc.errors import NotCalibratableError
+from rssc.errors import NotCalibratableError, UnexplainedTracksError
 from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
@@ -19,12 +19,13 @@ from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.model.tracks import Tracks
 from rssc.pipeline.bars import camera_in_whole_image
-from rssc.pipeline.metadata import metadata_reasons
+from rssc.pipeline.causes import find_impossible_readout, find_steadied
+from rssc.pipeline.metadata import file_findings
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
 from rssc.pipeline.stretch import own_scene
-from rssc.pipeline.verdict import advice, uncertain_parameters
+from rssc.pipeline.verdict import VERDICT, advice, uncertain_parameters
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
@@ -58,6 +59,8 @@ class Check:
     sigma: float = np.inf
     """Rough standard deviation of the readout ratio."""
     motion: MotionSummary | None = None
+    causes: tuple[str, ...] = ()
+    """Names of the causes, see `rssc.model.finding`, the strongest first."""
     notes: tuple[str, ...] = ()
     """What is unusual about the footage, the same as a calibration says."""
     findings: tuple[Finding, ...] = ()
@@ -83,12 +86,15 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         middle = (begin + end) // 2
         few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
         footage = read_footage(source, fps=options.fps, frames=few, survey=survey)
-    said = metadata_reasons(footage.metadata)
+    said = [*file_findings(footage.metadata), *(one for one in footage.findings if one.doubted)]
     found = _check_footage(footage, stage, slow=not said)
     status: Status = "weak" if said and found.status == "ok" else found.status
+    causes = dict.fromkeys(
+        [*(one.cause for one in said), *found.causes, *(one.cause for one in footage.findings if not one.doubted)]
+    )
     return replace(
-        found, status=status, reasons=(*said, *found.reasons), notes=footage.notes, findings=footage.findings,
-        metadata=footage.metadata,
+        found, status=status, reasons=(*(one.reason for one in said), *found.reasons), notes=footage.notes,
+        causes=tuple(causes), findings=footage.findings, metadata=footage.metadata,
     )  # fmt: skip
 
 
@@ -105,19 +111,23 @@ def _check_footage(footage: Footage, stage: Stages, slow: bool) -> Check:
         with own_scene():
             covariance = shared_error_covariance(adjusted)
     except NotCalibratableError as error:
-        return Check("degenerate", (str(error),))
+        return Check("degenerate", (str(error),), causes=(error.cause,))
     motion = summarise_motion(adjusted.scene)
     camera = camera_in_whole_image(_full_size(adjusted.scene.camera, scale), cropped)
     if covariance is None:
         reasons = ("this clip does not constrain the camera", *advice([motion]))
-        return Check("degenerate", reasons, camera, np.inf, motion)
+        return Check("degenerate", reasons, camera, np.inf, motion, ("uncertain",))
     units = np.array([scale if name in ("fx", "fy", "cx", "cy") else 1.0 for name in covariance.parameters])
     expected = replace(covariance, matrix=covariance.matrix * np.outer(units, units) / CHECK.rough**2)
-    lost, weak = uncertain_parameters(camera, expected, slow=slow)
-    if lost or weak or turned:
+    sigma, interval_s = covariance.sigma("readout_ratio"), footage.frame_interval_s
+    steadied = find_steadied([motion]) if expected.sigma("readout_ratio") > VERDICT.readout_weak else []
+    wrong = steadied + find_impossible_readout(camera.shutter.readout_ratio * interval_s, sigma * interval_s)
+    lost, weak = uncertain_parameters(camera, expected, slow=slow and not wrong)
+    if (lost or weak or turned) and not wrong:
         weak += advice([motion])
-    status: Status = "degenerate" if lost else "weak" if weak else "ok"
-    return Check(status, (*lost, *weak), camera, covariance.sigma("readout_ratio"), motion)
+    status: Status = "degenerate" if lost else "weak" if weak or wrong else "ok"
+    causes = (*(one.cause for one in wrong), *["uncertain"] * bool(lost or weak))
+    return Check(status, (*(one.reason for one in wrong), *lost, *weak), camera, sigma, motion, causes)
 
 
 def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adjustment, bool]:
@@ -130,7 +140,7 @@ def _rough_adjust(tracks: Tracks, footage: Footage, stage: Stages) -> tuple[Adju
                 return robust_adjust(scene, common=AdjustOptions(fixed=found.fixed)), bool(found.fixed)
         except NotCalibratableError as error:
             failure = failure or error
-    raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
+    raise failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
 
 
 def _halved(footage: Footage) -> Footage:

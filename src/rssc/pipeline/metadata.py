@@ -7,6 +7,7 @@ import numpy as np
 
 from rssc.model.calibration import Calibration
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
+from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata, exposure_range_words
 from rssc.runtime.constants import Constants
 from rssc.tracking.exposure import ExposureEstimate
@@ -27,30 +28,32 @@ class ComparisonConstants(Constants):
 COMPARISON = ComparisonConstants()
 
 
-def metadata_reasons(metadata: Metadata) -> list[str]:
-    """Reasons to doubt a result that the file itself gives."""
-    found: list[str] = []
+def file_findings(metadata: Metadata) -> list[Finding]:
+    """Why to doubt a result, by what the file itself says."""
+    found: list[Finding] = []
     if metadata.stabilisation not in (None, "off"):
         kind = "electronic stabilisation" if metadata.stabilisation == "electronic" else "stabilisation"
         setting = f" ({metadata.stabilisation_setting})" if metadata.stabilisation_setting else ""
-        found.append(
-            f"the file says that {kind} was on{setting}: stabilised frames are not what the sensor read, and readout "
-            "and lens may be wrong by far more than their error bars; switch it off and record again"
+        words = (
+            f"the file says that {kind} was on{setting}, and stabilised frames are not what the sensor read: readout "
+            "and lens may be wrong by far more than their error bars"
         )
+        found.append(Finding("electronic_stabilisation", words))
     if metadata.time_lapse and metadata.capture_rate is None:
-        found.append(
-            "the file says that it is a time lapse, but not when its frames were taken: the readout time is not known; "
-            "record a plain video"
+        words = (
+            "the file says that it is a time lapse, but not when its frames were taken, so that the readout time is "
+            "not known"
         )
+        found.append(Finding("time_lapse", words))
     return found
 
 
-def different_cameras(files: Sequence[Metadata]) -> list[str]:
-    """A reason where files say that they come from different cameras."""
+def different_cameras(files: Sequence[Metadata]) -> list[Finding]:
+    """Whether files say that they come from different cameras."""
     cameras = list(dict.fromkeys(one.camera for one in files if one.camera))
     if len(cameras) < 2:
         return []
-    return [f"the files say that they come from {' and '.join(cameras)}: calibrate each camera by itself"]
+    return [Finding("other_camera", f"the files say that they come from {' and '.join(cameras)}")]
 
 
 def common_metadata(files: Sequence[Metadata]) -> Metadata:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
+from scipy.spatial.transform import Rotation
 
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
@@ -11,6 +13,8 @@ from rssc.runtime.constants import Constants
 
 _STEPS_PER_FRAME = 4
 """Samples of the trajectory; the spline has at most two knots per frame."""
+_SLOW_FRAMES = 4.0
+"""Width of the mean that motion is slow within, in frames."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,10 @@ class MotionSummary:
     """Mean angular velocity over its root mean square: 1 for a pan at constant speed."""
     depth_spread: float
     """90th percentile of the distance to the dominant plane, as a share of the distance to the camera."""
+    fast_turn: float = 0.0
+    """Root mean square rotation from frame to frame beside its mean over some frames, in rad."""
+    fast_travel: float = 0.0
+    """The same of the camera's way over the distance of the points, in rad."""
     axis: str = "rows"
     """Readout axis of the sensor: rows or columns."""
 
@@ -71,6 +79,7 @@ def summarise_motion(scene: Scene) -> MotionSummary:
     centres = camera_centres(poses)
     path = np.diff(centres, axis=0)
     length = max(float(np.linalg.norm(path, axis=1).sum()), 1e-300)
+    fast_turn, fast_travel = _fast_motion(scene)
     speed = max(float(np.sqrt((velocities**2).sum(axis=1).mean())), 1e-300)
     return MotionSummary(
         image_motion=float(np.median(np.linalg.norm(steps, axis=1))) / camera.width if len(steps) else 0.0,
@@ -80,8 +89,24 @@ def summarise_motion(scene: Scene) -> MotionSummary:
         forward=float(np.abs((path * axes[1:]).sum(axis=1)).sum()) / length,
         steadiness=float(np.linalg.norm(velocities.mean(axis=0))) / speed,
         depth_spread=_depth_spread(scene.points, centres.mean(axis=0)),
+        fast_turn=fast_turn,
+        fast_travel=fast_travel,
         axis=camera.shutter.axis,
     )
+
+
+def _fast_motion(scene: Scene) -> tuple[float, float]:
+    """`MotionSummary.fast_turn` and `fast_travel`; motion along and about the line of sight moves the image little."""
+    poses = scene.cam_from_world
+    if len(poses) < 2:
+        return 0.0, 0.0
+    rotations, centres = poses[:, :, :3], camera_centres(poses)
+    turns = Rotation.from_matrix(rotations[1:] @ rotations[:-1].transpose(0, 2, 1)).as_rotvec()[:, :2]
+    steps = np.einsum("nij,nj->ni", rotations[:-1], np.diff(centres, axis=0))[:, :2]
+    distances = np.linalg.norm(scene.points - centres.mean(axis=0), axis=1)
+    fast = (values - gaussian_filter1d(values, _SLOW_FRAMES, axis=0, mode="nearest") for values in (turns, steps))
+    turn, travel = (float(np.sqrt((values**2).sum(axis=1).mean())) for values in fast)
+    return turn, travel / max(float(np.median(distances)), 1e-300)
 
 
 def _parallax(scene: Scene) -> float:

@@ -1,12 +1,12 @@
 """What a user may choose, declared once for Python and the command line; the text under a field is its help."""
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Literal
 
 from rssc.errors import InputError
-from rssc.model.lens import LENS_MODELS, LensName
-from rssc.solver.methods import METHODS, MethodName
+from rssc.names import LENS_NAMES, METHOD_NAMES, LensName, MethodName
 
 FrameRange = tuple[int | None, int | None]
 """First frame and one past the last, as in a slice."""
@@ -22,6 +22,8 @@ class SourceOptions:
     """First frame and one past the last; where not given, the most informative stretches of a long source."""
 
     def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps < inf:
+            raise InputError(f"fps is {self.fps:g}; expected a positive number of frames per second.")
         if self.frames is not None and (isinstance(self.frames, str) or len(self.frames) != 2):
             raise InputError(f"frames are {self.frames!r}; expected a pair (first, one past the last).")
 
@@ -37,8 +39,8 @@ class TargetOptions(SourceOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.lens != "auto" and self.lens not in LENS_MODELS:
-            raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_MODELS)}.")
+        if self.lens != "auto" and self.lens not in LENS_NAMES:
+            raise InputError(f"lens is {self.lens!r}; expected auto or one of {', '.join(LENS_NAMES)}.")
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,10 @@ class CalibrateOptions(TargetOptions):
     """auto is our best estimator; the others are the methods of the paper as it has them (one knot a frame)."""
     init: Path | None = None
     """Folder of a COLMAP model to start from."""
+    cache: bool = True
+    """Whether tracks and starts are kept for later runs with the same footage, and those of earlier ones used."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.method != "auto" and self.method not in METHODS:
-            raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHODS)}.")
+        if self.method != "auto" and self.method not in METHOD_NAMES:
+            raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHOD_NAMES)}.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rssc.errors import NotCalibratableError
 from rssc.footage.footage import Footage
 from rssc.inference.motion import motion_smoothness
 from rssc.model.calibration import (
@@ -20,7 +21,7 @@ from rssc.model.camera import Camera, Shutter
 from rssc.model.covariance import UNKNOWN_VARIANCE, Covariance
 from rssc.model.lens import Lens
 from rssc.model.scene import Scene
-from rssc.pipeline.metadata import common_metadata, compare_with_file, metadata_reasons
+from rssc.pipeline.metadata import common_metadata, compare_with_file, file_findings
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
@@ -155,24 +156,27 @@ def _partial(result: StretchResult, first: int, last: int, camera: Camera, covar
     )
 
 
-def degenerate_result(footage: Footage, reason: str, method: str = "auto") -> Calibration:
+def degenerate_result(footage: Footage, error: NotCalibratableError, method: str = "auto") -> Calibration:
     """Placeholder for footage that cannot be calibrated: default camera, infinite variances, and the reason."""
     image = footage.cropped or footage
     width, height = image.width, image.height
     focal = _USUAL_FOCAL * max(width, height)
     lens = Lens("pinhole", focal, focal, (width - 1) / 2, (height - 1) / 2)
     names = (*lens.parameter_names, "readout_ratio")
+    doubted = [*file_findings(footage.metadata), *(one for one in footage.findings if one.doubted)]
+    harmless = [one for one in footage.findings if not one.doubted]
     return Calibration(
         camera=Camera(width, height, lens, Shutter(0.0)),
         frame_interval_s=footage.frame_interval_s,
         parameters=names,
         covariance=np.diag(np.full(len(names), UNKNOWN_VARIANCE)),
         status="degenerate",
-        reasons=(*metadata_reasons(footage.metadata), reason),
+        reasons=(*(one.reason for one in doubted), str(error)),
         method=_method_name(method),
         knot_spacing=1.0,
         statistics=Statistics(),
         notes=(*footage.notes, "nothing could be estimated: the lens is a placeholder, not this camera's."),
+        causes=tuple(dict.fromkeys([*(one.cause for one in doubted), error.cause, *(one.cause for one in harmless)])),
         metadata=footage.metadata,
     )
 

@@ -22,7 +22,7 @@ from rssc.model.trajectory import Trajectory
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.runtime.constants import Constants
-from rssc.runtime.pool import WorkerDiedError, run_tasks, share_cores
+from rssc.runtime.pool import WorkerDiedError, report_task, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
@@ -109,30 +109,42 @@ def calibrate_stretches(
         WorkerDiedError: A process was killed, for instance because memory ran out.
     """
     found: dict[int, StretchResult] = {}
-    failures: dict[int, str] = {}
+    failures: dict[int, NotCalibratableError] = {}
     workers, threads = share_cores(len(chosen))
+    task = partial(_calibrate_alone, options=options)
     with stage("calibrating stretches") as report:
         try:
-            for i, outcome in run_tasks(partial(_calibrate_alone, options=options), chosen, workers, threads):
+            for i, outcome in run_tasks(task, chosen, workers, threads, report):
                 try:
                     found[i] = outcome.result()
                 except NotCalibratableError as error:
                     first, last = chosen[i].frames
-                    failures[i] = f"frames {first}:{last} of {chosen[i].source.name}: {error}"
-                report((len(found) + len(failures)) / len(chosen))
+                    failures[i] = type(error)(f"frames {first}:{last} of {chosen[i].source.name}: {error}")
         except WorkerDiedError as error:
             what = f"{len(chosen)} stretches were being calibrated"
             raise WorkerDiedError(f"{error}, while {what}; choose fewer frames.") from error
     # In the order of the stretches, whatever the order in which they finished.
-    reasons = [failures[i] for i in sorted(failures)]
+    errors = [failures[i] for i in sorted(failures)]
     if not found:
-        raise NotCalibratableError("; ".join(reasons))
+        raise type(errors[0])("; ".join(map(str, errors)))
     results = [found[i] for i in sorted(found)]
-    return results, tuple(f"left out: {reason}" for reason in reasons)
+    return results, tuple(f"left out: {error}" for error in errors)
 
 
 def _calibrate_alone(chosen: ChosenStretch, options: CalibrateOptions) -> StretchResult:
-    return calibrate_stretch(chosen.read(options), chosen.source, options, Stages())
+    return calibrate_stretch(chosen.read(options), chosen.source, options, Stages(_report_stage))
+
+
+_STAGE_SHARES = {
+    "tracking": (0.0, 0.15), "reconstructing": (0.15, 0.3), "estimating": (0.45, 0.15), "refining": (0.6, 0.2),
+    "solving": (0.8, 0.2),
+}  # fmt: skip
+"""Where each stage of a stretch begins in its time, and how much of it it takes: roughly, for progress only."""
+
+
+def _report_stage(stage: str, share: float) -> None:
+    begin, length = _STAGE_SHARES.get(stage, (0.0, 0.0))
+    report_task(begin + length * share)
 
 
 def combine_stretches(results: Sequence[StretchResult], options: CalibrateOptions, stage: Stages) -> Combined:

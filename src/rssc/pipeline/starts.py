@@ -13,6 +13,7 @@ from rssc.model.lens import LENS_MODELS, Family, Lens
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.pipeline.bars import start_in_picture
+from rssc.pipeline.kept import kept_start
 from rssc.pipeline.options import CalibrateOptions
 from rssc.runtime.progress import Stages
 from rssc.solver.problem import readout_interval
@@ -55,8 +56,11 @@ def find_starts(
     moving = failure = None
     try:
         with stage("reconstructing") as report:
-            moving = reconstruct(
-                tracks, *size, lens=family, fractions=fractions, frame_times=times, report=report
+            moving = kept_start(
+                lambda: reconstruct(
+                    tracks, *size, lens=family, fractions=fractions, frame_times=times, report=report
+                ),
+                tracks, size, family, fractions, times, options.cache,
             )  # fmt: skip
     except NotCalibratableError as error:
         failure = error

@@ -11,25 +11,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.errors import InputError, NotCalibratableError
+from rssc.errors import InputError, NotCalibratableError, UnexplainedTracksError
 from rssc.footage.footage import Cropped, Footage
-from rssc.inference.frame_timing import TIMING, Timing, choose_times
 from rssc.inference.infer import Inference, infer
-from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.io.lens_files import read_sensor_lens
 from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
-from rssc.model.tracks import Tracks
+from rssc.pipeline.kept import kept_tracks
 from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.starts import find_starts, on_sensor
+from rssc.pipeline.times import with_times_by_evidence
 from rssc.pipeline.undistorted import to_sensor
 from rssc.runtime.constants import Constants
-from rssc.runtime.progress import Stages
+from rssc.runtime.progress import Report, Stages
 from rssc.solver.options import AdjustOptions
-from rssc.solver.problem import with_trajectory
 from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
 from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
 from rssc.tracking.refinement import refine, sharpest_observations
@@ -104,7 +102,9 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
     """
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     with stage("tracking") as report:
-        found = track(footage.images, report=report, hidden=footage.overlay)
+        found = kept_tracks(
+            lambda: track(footage.images, report=report, hidden=footage.overlay), footage, options.cache
+        )
         tracks = on_sensor(found.cut(STRETCH.track_frames), sensor)
         tracks = tracks.select_points(tracks.lengths >= 3)
     failure = None
@@ -115,13 +115,14 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                     found.scene, lens=options.lens, final=False, common=AdjustOptions(fixed=found.fixed),
                     report=report,
                 )  # fmt: skip
-                footage, first = _timed(footage, first, tracks, options)
-            with own_scene(), stage("refining"):
+                footage, first = with_times_by_evidence(footage, first, tracks, options)
+            with own_scene(), stage("refining") as report:
                 seen = estimate_exposure(footage.images, first.adjustment.scene)
                 told = told_by_video(seen) if source.is_file() else seen
                 exposure = told or stated_exposure(footage.metadata, footage.frame_interval_s)
                 assumed = exposure or seen
-                refined = _refined(footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0)
+                report(_EXPOSURE_SHARE)
+                refined = _refined(footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0, report)
         except NotCalibratableError as error:
             failure = failure or error
             continue
@@ -130,7 +131,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
         return RefinedStretch(
             refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
         )  # fmt: skip
-    raise failure or NotCalibratableError("no motion of the camera explains the tracks.")
+    raise failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
 
 
 def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> StretchResult:
@@ -156,60 +157,23 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     )  # fmt: skip
 
 
-def _timed(footage: Footage, first: Inference, tracks: Tracks, options: CalibrateOptions) -> tuple[Footage, Inference]:
-    """Footage and inference with the frame times that explain the tracks best; a rate that the user gave stays."""
-    interval = footage.frame_interval_s
-    bases = {} if options.fps is not None else {one.name: one.times_s / interval for one in footage.candidates}
-    adjustment = first.adjustment
-    common = AdjustOptions(fixed=adjustment.options.fixed, motion_prior=adjustment.options.motion_prior)
-    # A part of the tracks tells; all of them are then adjusted again.
-    timing = choose_times(adjustment, spread_tracks(tracks), bases, common)
-    if timing.evidence == 0:
-        return footage, first
-    times_s = footage.times_s[0] + interval * timing.adjustment.scene.frame_times
-    finding = _timing_finding(footage, timing)
-    footage = replace(
-        footage, times_s=times_s, notes=(*footage.notes, finding.words), findings=(*footage.findings, finding)
-    )
-    # Times are counted in the interval that they have now.
-    scaled = interval / footage.frame_interval_s
-    scene = timing.adjustment.scene
-    scene = replace(
-        scene, frame_times=footage.frame_times, trajectory=None,
-        camera=scene.camera.with_readout_ratio(scaled * scene.camera.shutter.readout_ratio),
-    )  # fmt: skip
-    return footage, replace(first, adjustment=robust_adjust(restart(with_trajectory(scene), tracks), common=common))
-
-
-def _timing_finding(footage: Footage, timing: Timing) -> Finding:
-    """What is said of times that the source does not state."""
-    words = ""
-    for one in footage.candidates:
-        if one.name == timing.name:
-            words = f"frames were taken {one.words}"
-    if timing.missing:
-        names = ", ".join(str(int(footage.frame_numbers[frame])) for frame in timing.missing)
-        count = len(timing.missing)
-        gaps = f"{count} frame{'s are' if count > 1 else ' is'} missing, before frame {names} of the source"
-        words = f"{words}, and {gaps}" if words else gaps
-    cause = "dropped_frames" if timing.missing else "frame_times"
-    words = f"{words}: that explains the footage better than the times of the source (evidence {timing.evidence:.0f})."
-    return Finding(cause, words, timing.evidence / TIMING.margin)
-
-
 @contextmanager
 def own_scene() -> Generator[None]:
-    """We built this scene, so its InputErrors (points at no distance or behind) are raised as NotCalibratableError."""
+    """We built this scene, so its InputErrors (points at no distance or behind) are raised as such."""
     try:
         yield
     except InputError as error:
-        raise NotCalibratableError(
+        raise UnexplainedTracksError(
             "no distance fits the tracks: the camera turned but hardly changed its place, or things moved; walk "
             "sideways past a scene that stands still."
         ) from error
 
 
-def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float) -> Scene:
+_EXPOSURE_SHARE, _FIRST_PASS_SHARE = 0.2, 0.6
+"""Of the time of refining when each is done: roughly, for progress only."""
+
+
+def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float, report: Report) -> Scene:
     """Every track registered again to its reference patch, with position and warp predicted from the first inference.
 
     Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
@@ -219,6 +183,7 @@ def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float) -> Scene:
     references = sharpest_observations(scene.tracks, streaks)
     pixels, warps, bends = predict_observations(scene, references)
     found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
+    report(_FIRST_PASS_SHARE)
     slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
     found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
     tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)

@@ -25,7 +25,7 @@ from rssc.model.stretch import Stretch
 from rssc.model.target import AprilGrid, Target
 from rssc.model.tracks import Tracks
 from rssc.pipeline.bars import in_whole_image
-from rssc.pipeline.metadata import compare_with_file, metadata_reasons
+from rssc.pipeline.metadata import compare_with_file, file_findings
 from rssc.pipeline.options import TargetOptions
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.starts import on_sensor
@@ -85,7 +85,7 @@ def calibrate_target(
     try:
         return _calibrate_board(source, footage, board, options.lens, sensor, stage)
     except NotCalibratableError as error:
-        return degenerate_result(footage, str(error))
+        return degenerate_result(footage, error)
 
 
 def _calibrate_board(
@@ -162,7 +162,7 @@ def _calibration(
     seen = np.bincount(scene.tracks.frames, minlength=len(footage)) >= BOARD_START.min_corners
     status, reasons = judge_inference(final, seen, board=True)
     wrong = _wrong_with_board(target, check, released)
-    said = metadata_reasons(footage.metadata)
+    said = file_findings(footage.metadata)
     notes = [
         f"the {target.kind} is seen in {int(seen.sum())} of {len(footage)} frames; world coordinates are those of the "
         "board, in metres."
@@ -180,7 +180,7 @@ def _calibration(
         parameters=final.covariance.parameters,
         covariance=final.covariance.finite().matrix,
         status="weak" if (said or wrong) and status == "ok" else status,
-        reasons=(*said, *reasons, *wrong),
+        reasons=(*(one.reason for one in said), *reasons, *wrong),
         method="te",
         knot_spacing=float(adjustment.options.knot_spacing),
         statistics=Statistics(

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.inference.departures import DEPARTURES, Departure
 from rssc.inference.infer import Inference
 from rssc.model.calibration import FrameShare, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.model.finding import Finding
 from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
-from rssc.pipeline.metadata import different_cameras, metadata_reasons
+from rssc.pipeline.causes import find_impossible_readout, find_steadied, find_wrong_models
+from rssc.pipeline.metadata import different_cameras, file_findings
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
 from rssc.runtime.constants import Constants
-from rssc.solver.noise import noise_level
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,8 @@ class VerdictConstants(Constants):
     """Share of the path along the line of sight above which motion counts as forward only. Chosen by hand."""
     steady: float = 0.95
     """Steadiness above which a turn counts as one at constant speed. Chosen by hand."""
-    poor_fit: float = 6.0
-    """Residuals over the tracks' uncertainty, above which no rolling-shutter camera explains them. Chosen by hand."""
     coherent: float = 5.0
     """Shared errors over noise above which a note says that errors are correlated. Chosen by hand."""
-    vibrating: float = -0.35
-    """Alternation of the motion (`inference.motion.alternation`) below which the result is weak. On simulated
-    vibration up to 15 Hz at 30 frames per second it was -0.4 to -0.46 and the readout 0.006 to 0.015 too long, at up to
-    6 Hz +0.44 to +0.71 and right; real hand-held clips have -0.3 to +0.6."""
     same_evidence: float = 10.0
     """Difference of evidence between rows and columns below which the direction is a guess: odds of 150 to 1."""
     confused: float = 0.4
@@ -93,33 +86,53 @@ class Verdict:
 def judge(combined: Combined) -> Verdict:
     """Verdict on the common camera of the stretches."""
     camera, covariance, results = combined.camera, combined.covariance, combined.results
+    motions = [summarise_motion(one.stretch.scene) for one in results]
     contradictions = find_contradictions(combined)
-    disagreements = [] if contradictions else find_disagreements(combined)
-    files = [one.metadata for one in results]
-    said = list(dict.fromkeys(reason for one in files for reason in metadata_reasons(one))) + different_cameras(files)
-    models = list(dict.fromkeys(reason for one in results for reason in _wrong_models(one.inference)))
-    wrong = [one.words for one in models] + disagreements
+    parts = contradictions or find_disagreements(combined)
+    uncertain_readout = covariance.sigma("readout_ratio") > VERDICT.readout_weak
+    steadied = find_steadied(motions) if uncertain_readout else []
+    # What else is found in steadied frames is a sign of that.
+    wrong = _unique([*_of_source(results), *steadied, *_wrong_models(combined)])
     # Faster motion does not help where the model is wrong.
-    lost, weak = uncertain_parameters(camera, covariance, slow=not (contradictions or wrong or said))
-    lost = contradictions + lost
+    blameless = not (wrong or parts)
+    lost, weak = uncertain_parameters(camera, covariance, slow=blameless)
     weak += list(dict.fromkeys(reason for one in results for reason in _suspicions(one.inference, one.registered)))
     frames = find_readout_frames(results)
     doubted, named = name_frames(frames)
     weak += doubted
-    motions = [summarise_motion(one.stretch.scene) for one in results]
-    if not (contradictions or wrong or said):
+    if blameless:
         weak += advice(motions) if lost or weak else treacherous_motion(motions)
-    weak = wrong + weak
-    status: Status = "degenerate" if lost else "weak" if said or weak else "ok"
+    status: Status = "degenerate" if lost or contradictions else "weak" if weak or not blameless else "ok"
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
     notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
-    by_file = "electronic_stabilisation" if any(one.stabilisation not in (None, "off") for one in files) else "file"
-    causes = [by_file] * bool(said) + [one.cause for one in models]
-    causes += ["contradiction"] * bool(contradictions) + ["disagreement"] * bool(disagreements)
-    causes += ["uncertain"] * (len(lost) + len(weak) > len(contradictions) + len(wrong))
-    causes += [one.cause for result in results for one in result.findings]
-    reasons = (*said, *lost, *weak)
-    return Verdict(status, reasons, notes, weak_direction(camera, covariance), frames, tuple(dict.fromkeys(causes)))
+    uncertain = [Finding("uncertain", reason) for reason in (*lost, *weak)]
+    harmless = [one for result in results for one in result.findings if not one.doubted]
+    causes = dict.fromkeys(one.cause for one in (*wrong, *parts, *uncertain, *harmless))
+    # What cannot be told at all comes before what is only doubtful.
+    said = (*wrong, *parts) if not lost or contradictions else (*wrong, *uncertain[: len(lost)], *parts)
+    reasons = tuple(dict.fromkeys(one.reason for one in (*said, *uncertain)))
+    return Verdict(status, reasons, notes, weak_direction(camera, covariance), frames, tuple(causes))
+
+
+def _of_source(results: Sequence[StretchResult]) -> list[Finding]:
+    """Why to doubt a result by what the files and their pictures say."""
+    files = [one.metadata for one in results]
+    said = [finding for one in files for finding in file_findings(one)] + different_cameras(files)
+    return said + [finding for one in results for finding in one.findings if finding.doubted]
+
+
+def _wrong_models(combined: Combined) -> list[Finding]:
+    """Why the model is not that of the camera, the strongest first."""
+    found = [finding for one in combined.results for finding in find_wrong_models(one.inference)]
+    sigma = combined.covariance.sigma("readout_ratio")
+    ratio, interval_s = combined.camera.shutter.readout_ratio, combined.frame_interval_s
+    found += find_impossible_readout(ratio * interval_s, sigma * interval_s)
+    return sorted(found, key=lambda one: -one.strength)
+
+
+def _unique(findings: Sequence[Finding]) -> list[Finding]:
+    """The first of each cause."""
+    return list({one.cause: one for one in reversed(findings)}.values())[::-1]
 
 
 def judge_inference(
@@ -133,9 +146,9 @@ def judge_inference(
         board: Whether a calibration target was filmed, not a scene.
     """
     camera = inference.adjustment.scene.camera
-    wrong = _wrong_models(inference, board)
+    wrong = find_wrong_models(inference, board)
     lost, weak = uncertain_parameters(camera, inference.covariance, board, slow=board or not wrong)
-    weak = [*(one.words for one in wrong), *weak, *_suspicions(inference, registered, board)]
+    weak = [*(one.reason for one in wrong), *weak, *_suspicions(inference, registered, board)]
     return ("degenerate" if lost else "weak" if weak else "ok"), (*lost, *weak)
 
 
@@ -195,51 +208,6 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     if per_frame < VERDICT.min_observations_per_frame:
         found.append(f"only {per_frame:.0f} points per frame could be tracked: film more texture")
     return found
-
-
-def _wrong_models(inference: Inference, board: bool = False) -> list[Finding]:
-    """Reasons why the model is not that of the camera, the most specific first."""
-    found = [_of_departure(one) for one in inference.departures]
-    # Motion that follows what a camera is not rigid by looks like vibration, too, and so does noise where it is large.
-    resolved = inference.covariance.sigma("readout_ratio") <= VERDICT.readout_weak
-    if inference.alternation < VERDICT.vibrating and resolved and not inference.departures:
-        words = (
-            "the camera vibrates faster than its frames resolve, and the readout may come out too long by more than "
-            "its error bar: hold it in your hands, or on a softer mount"
-        )
-        found.append(Finding("vibration", words, inference.alternation / VERDICT.vibrating))
-    return found if board else found + _misfit(inference)
-
-
-def _of_departure(departure: Departure) -> Finding:
-    strength = np.log(max(departure.probability, 1e-300)) / np.log(DEPARTURES.chance)
-    if departure.cause == "optical_stabilisation":
-        words = (
-            f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
-            "stabilisation, which also changes the focal length found: switch it off, or use another lens of the phone"
-        )
-        return Finding(departure.cause, words, float(strength))
-    words = (
-        f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "
-        "zoom: lock focus and zoom"
-    )
-    return Finding(departure.cause, words, float(strength))
-
-
-def _misfit(inference: Inference) -> list[Finding]:
-    """A reason to doubt an inference whose residuals no rolling-shutter camera explains."""
-    adjustment = inference.adjustment
-    residuals, tracks = adjustment.residuals, adjustment.scene.tracks
-    # The rectified residuals of ce do not correspond to observations.
-    sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
-    misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
-    if misfit <= VERDICT.poor_fit:
-        return []
-    words = (
-        f"residuals are {misfit:.0f} times the uncertainty of the tracks: is the footage stabilised, or does the scene "
-        "move?"
-    )
-    return [Finding("electronic_stabilisation", words, misfit / VERDICT.poor_fit)]
 
 
 def treacherous_motion(motions: Sequence[MotionSummary]) -> list[str]:

@@ -11,15 +11,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
-from typing import TypeVar
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Any, TypeVar
 
+from loky.backend import get_context  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from loky.process_executor import (  # pyright: ignore[reportMissingTypeStubs]
     ProcessPoolExecutor,
     TerminatedWorkerError,
 )
 
 from rssc.errors import RsscError
+from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import THREADS_VARIABLE, thread_count
 
 Task = TypeVar("Task")
@@ -30,6 +32,31 @@ _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 """Number of threads of other libraries, which they read when they are loaded."""
 _ORPHAN_SECONDS = 1.0
 """How often a process looks whether its parent is still there."""
+_POLL_SECONDS = 0.25
+"""How often the parent looks what its processes report."""
+_LEAST_STEP = 0.01
+"""Of a task's share between two reports, so that reports cost nothing."""
+
+
+class _Reports:
+    """What a process of the pool reports to its parent; nothing in other processes."""
+
+    def __init__(self) -> None:
+        self.queue: Any = None
+        self.task, self.share = 0, 0.0
+
+    def send(self, share: float) -> None:
+        if self.queue is not None and share >= self.share + _LEAST_STEP:
+            self.share = share
+            self.queue.put((self.task, share))
+
+
+_reports = _Reports()
+
+
+def report_task(share: float) -> None:
+    """Reports, from within a task of the pool, how much of it is done, 0 to 1; a smaller share than before is none."""
+    _reports.send(share)
 
 
 class WorkerDiedError(RsscError):
@@ -49,7 +76,11 @@ def share_cores(task_count: int, cores: int | None = None) -> tuple[int, int]:
 
 
 def run_tasks(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, threads: int = 1
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    workers: int,
+    threads: int = 1,
+    report: Report = unreported,
 ) -> Iterator[tuple[int, Future[Result]]]:
     """Calls `function(task)` for every task in processes, and yields its index and outcome as soon as it is there.
 
@@ -60,29 +91,46 @@ def run_tasks(
         tasks: What to call it with.
         workers: How many processes.
         threads: How many threads each of them has.
+        report: Called with the share of all tasks that is done, which counts what tasks report by `report_task`.
 
     Raises:
         WorkerDiedError: A process ended before its task did. What a task raises is raised by its outcome's `result`.
     """
-    pool = _start(workers, threads)
+    queue: Any = get_context("loky").SimpleQueue()
+    pool = _start(workers, threads, queue)
+    shares = [0.0] * len(tasks)
     finished = False
     try:
-        futures = {pool.submit(function, task): i for i, task in enumerate(tasks)}
-        for future in as_completed(futures):
-            error = future.exception()
-            if isinstance(error, TerminatedWorkerError):
-                raise WorkerDiedError(f"a process {_cause(str(error))}") from error
-            yield futures[future], future
+        futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
+            while not queue.empty():
+                told: tuple[int, float] = queue.get()
+                shares[told[0]] = max(shares[told[0]], told[1])
+            for future in done:
+                error = future.exception()
+                if isinstance(error, TerminatedWorkerError):
+                    raise WorkerDiedError(f"a process {_cause(str(error))}") from error
+                shares[futures[future]] = 1.0
+                yield futures[future], future
+            report(sum(shares) / len(shares))
         finished = True
     finally:
         # Tasks whose outcome is no longer needed are not waited for.
         pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
+        queue.close()
 
 
-def _start(workers: int, threads: int) -> Executor:
+def _run(function: Callable[[Task], Result], index: int, task: Task) -> Result:
+    _reports.task, _reports.share = index, 0.0
+    return function(task)
+
+
+def _start(workers: int, threads: int, queue: Any) -> Executor:
     # Set before any module is loaded, as libraries read these only then.
     limits = {name: str(threads) for name in (THREADS_VARIABLE, *_LIBRARY_THREADS)}
-    return ProcessPoolExecutor(workers, initializer=_end_with, initargs=(os.getpid(),), env=limits)
+    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(), queue), env=limits)
 
 
 def _cause(message: str) -> str:
@@ -102,6 +150,11 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
+
+
+def _begin(parent: int, queue: Any) -> None:
+    _reports.queue = queue
+    _end_with(parent)
 
 
 def _end_with(parent: int) -> None:

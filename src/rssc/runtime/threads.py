@@ -1,8 +1,9 @@
 """Runs a kernel over contiguous chunks of its items in threads."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 
@@ -24,6 +25,29 @@ def thread_count() -> int:
         except ValueError:
             raise InputError(f"{THREADS_VARIABLE} is {limit!r}; expected a whole number of threads.") from None
     return min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@contextmanager
+def use_threads(count: int | None) -> Generator[None]:
+    """Limits our threads, OpenCV's, and processes that share them, for a while; None leaves all as it is."""
+    if count is None:
+        yield
+        return
+    if count < 1:
+        raise InputError(f"jobs are {count}; expected at least 1.")
+    import cv2
+
+    before, opencv_before = os.environ.get(THREADS_VARIABLE), cv2.getNumThreads()
+    os.environ[THREADS_VARIABLE] = str(count)
+    cv2.setNumThreads(count)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(opencv_before)
+        if before is None:
+            os.environ.pop(THREADS_VARIABLE, None)
+        else:
+            os.environ[THREADS_VARIABLE] = before
 
 
 @cache

@@ -1,7 +1,7 @@
 """The five methods of the paper: compositions of two residuals and two interpolants, not five solvers."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,3 @@ METHODS: dict[str, Method] = {
     "dpq": Method(spline_residuals=True, interpolant="quadratic", free_poses=False),
     "dph": Method(spline_residuals=True, interpolant="hermite", free_poses=False),
 }
-
-if TYPE_CHECKING:
-    MethodName = str
-    """A name of `METHODS`."""
-else:
-    # What the command line offers is what the registry has.
-    MethodName = Literal[tuple(METHODS)]

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rssc.errors import NotCalibratableError
+from rssc.errors import UnexplainedTracksError
 from rssc.model import Lens
 from rssc.model.arrays import FloatArray
 from rssc.runtime.constants import Constants
@@ -90,7 +90,7 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     Global mapping comes first, because incremental mapping often fails on video with little parallax.
 
     Raises:
-        NotCalibratableError: No attempt explains the keyframes.
+        UnexplainedTracksError: No attempt explains the keyframes.
     """
     attempts: list[tuple[LensGuess, Mapper]] = [(guess, "global") for guess in guesses[: MAPPING.max_guesses]]
     attempts.insert(MAPPING.incremental_attempt, (guesses[0], "incremental"))
@@ -107,7 +107,7 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
         if enough_frames and best.inlier_fraction > MAPPING.enough_inliers:
             break
     if best is None or len(best.model.poses) < MAPPING.min_frames or best.inlier_fraction < MAPPING.min_inliers:
-        raise NotCalibratableError(
+        raise UnexplainedTracksError(
             f"no camera motion explains the tracks of {len(keyframes.frames)} keyframes; "
             f"use at least {MAPPING.min_frames} frames of a static scene in which the camera moves sideways and turns."
         )

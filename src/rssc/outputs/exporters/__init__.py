@@ -8,12 +8,13 @@ from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.stretch import Stretch
 from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
-from rssc.outputs.exporters.exporter import Export, Exporter, ExportOptions, Files
+from rssc.outputs.exporters.exporter import Export, Exporter, Files
 from rssc.outputs.exporters.gsplat import GSPLAT
 from rssc.outputs.exporters.opencv import OPENCV, VINS
 from rssc.outputs.exporters.robotics import KALIBR, ROS
 from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
 from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
+from rssc.outputs.options import ExportOptions
 
 __all__ = ["EXPORTERS", "ExportOptions", "export_files", "write_export"]
 

@@ -103,9 +103,8 @@ def _files(export: Export, *, binary: bool) -> Files:
     return {SIDECAR_NAME: json_bytes(sidecar), **_model_files(_reconstruction(export, row), binary=binary)}
 
 
-def _exporter(description: str, *, binary: bool) -> Exporter:
+def _exporter(*, binary: bool) -> Exporter:
     return Exporter(
-        description=description,
         units="pixels; scene units; seconds in rssc_shutter.json",
         span="H line delays: from the first row to one past the last; in rssc_shutter.json only",
         reference_row="poses are those of one row, by default the middle one, (H - 1) / 2 counted from 0; see pose_row",
@@ -117,5 +116,5 @@ def _exporter(description: str, *, binary: bool) -> Exporter:
     )
 
 
-COLMAP = _exporter("binary model: lens, poses, points and tracks; the shutter in rssc_shutter.json", binary=True)
-COLMAP_TEXT = _exporter("the same as text", binary=False)
+COLMAP = _exporter(binary=True)
+COLMAP_TEXT = _exporter(binary=False)

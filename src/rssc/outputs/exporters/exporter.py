@@ -13,7 +13,6 @@ sensor that reads sideways, read column and W.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -37,21 +36,9 @@ Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
-class ExportOptions:
-    """Choices that some formats offer."""
-
-    stretch: int = 0
-    """Index of the stretch that the poses are taken from; stretches do not share a world frame."""
-    row: Literal["first", "middle", "last"] = "middle"
-    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
-
-
-@dataclass(frozen=True)
 class Exporter:
-    """A format: what it holds, its conventions, and the function that makes its files."""
+    """A format: its conventions, and the function that makes its files. `rssc.names` says what it holds."""
 
-    description: str
-    """One line for the help text."""
     units: str
     span: str
     reference_row: str
@@ -127,8 +114,7 @@ class Export:
     @property
     def matrix(self) -> FloatArray:
         """(3, 3) camera matrix, pixel centres at integers."""
-        lens = self.camera.lens
-        return np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
+        return self.camera.lens.matrix
 
     @property
     def line_count(self) -> int:

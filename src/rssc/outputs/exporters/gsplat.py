@@ -50,7 +50,6 @@ def _gsplat(export: Export) -> Files:
 
 
 GSPLAT = Exporter(
-    description="arrays (npz): viewmats and viewmats_rs of first and last row, Ks, distortion, RollingShutterType",
     units="pixels; scene units; world-to-camera matrices with OpenCV's axes",
     span="H - 1 line delays: from the row that is read first (viewmats) to the one that is read last (viewmats_rs)",
     reference_row="the row that is read first for viewmats, the row that is read last for viewmats_rs",

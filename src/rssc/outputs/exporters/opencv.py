@@ -37,7 +37,6 @@ def _opencv(export: Export) -> Files:
 
 
 OPENCV = Exporter(
-    description="YAML (cv::FileStorage): camera_matrix, distortion_coefficients, keys of ours for the shutter",
     units="pixels; seconds",
     span="H line delays: from the first row to one past the last",
     reference_row="none: the file has no time stamps",
@@ -74,7 +73,6 @@ def _vins(export: Export) -> Files:
 
 
 VINS = Exporter(
-    description="VINS-Mono configuration, PINHOLE or KANNALA_BRANDT; rolling_shutter_tr in s per frame",
     units="pixels; rolling_shutter_tr in seconds per frame",
     span="H line delays: row v is read rolling_shutter_tr * (v - H / 2) / H after the time stamp",
     reference_row="row H / 2: VINS-Mono takes time stamps for those of the middle row",

@@ -29,7 +29,6 @@ def _kalibr(export: Export) -> Files:
 
 
 KALIBR = Exporter(
-    description="camchain, radtan or equidistant; line_delay in s per row",
     units="pixels; line_delay in seconds per row",
     span="one row: row v is read line_delay * v after the time stamp",
     reference_row="first row (row 0)",
@@ -70,7 +69,6 @@ def _ros(export: Export) -> Files:
 
 
 ROS = Exporter(
-    description="camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
     units="pixels",
     span="H line delays: from the first row to one past the last; in the comment only",
     reference_row="none: camera_info has no row times",

@@ -109,8 +109,6 @@ def _nerfstudio(export: Export) -> Files:
 
 
 NERFSTUDIO = Exporter(
-    description="transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time, "
-    "exposure_time",
     units="pixels; rolling_shutter_time and exposure_time (0 where unknown) in s; velocities per s in scene units and "
     "radians, in OpenGL camera axes",
     span="H line delays: pixel y (0.5 in the first row) is seen rolling_shutter_time * (y / H - 0.5) after the pose",
@@ -177,7 +175,6 @@ def _instant_ngp(export: Export) -> Files:
 
 
 INSTANT_NGP = Exporter(
-    description="transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end, with exposure",
     units="pixels; time as a share of the way from start to end: t = B u + C v + D b with u, v in 0 .. 1 across the "
     "image, whichever way it is read, and b in 0 .. 1 within the exposure (D = 0 where it is unknown)",
     span="H line delays: from the upper edge of the image (t = D / 2) to its lower (1 - D / 2); sideways from the left",

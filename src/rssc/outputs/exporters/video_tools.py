@@ -49,7 +49,6 @@ def _gyroflow(export: Export) -> Files:
 
 
 GYROFLOW = Exporter(
-    description="lens profile, opencv_standard or opencv_fisheye; frame_readout_time in ms with its direction",
     units="pixels; frame_readout_time in milliseconds per frame, positive, with frame_readout_direction",
     span="H line delays: row v is read frame_readout_time * (v / H - 0.5) after the time stamp",
     reference_row="row H / 2: Gyroflow takes time stamps for those of the middle of the frame",
@@ -66,7 +65,6 @@ def _opendronemap(export: Export) -> Files:
 
 
 OPENDRONEMAP = Exporter(
-    description="a line of flags: --rolling-shutter --rolling-shutter-readout in ms",
     units="milliseconds per frame",
     span="H line delays: row v is read readout * (v - H / 2) / H after the pose of the image",
     reference_row="row H / 2: the pose of an image is that of its middle row",

@@ -17,16 +17,14 @@ from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.files import write_text
 from rssc.io.reference_file import Reference
 from rssc.model.calibration import Calibration
-from rssc.model.covariance import UNKNOWN_SIGMA
 from rssc.model.lens import LENS_MODELS
-from rssc.model.projection import ProjectionDifference
 from rssc.model.scene import Scene
+from rssc.names import FORMAT_WORDS
 from rssc.outputs.evaluate import compare
-from rssc.outputs.exporters import EXPORTERS
 from rssc.outputs.projection_table import difference_rows
 from rssc.outputs.rectify import rectify_frame
-from rssc.outputs.report import figures
 from rssc.outputs.report.constants import REPORT
+from rssc.outputs.report.groups import figure_groups
 from rssc.outputs.report.pictures import (
     FrameReader,
     TrackPicture,
@@ -36,10 +34,7 @@ from rssc.outputs.report.pictures import (
     marker_width,
     track_picture,
 )
-from rssc.outputs.report.plots import Figure
-from rssc.outputs.report.projection_figures import difference_map, projection_map
 from rssc.outputs.report.residuals import Residuals, residuals_of
-from rssc.outputs.report.scene_view import motion_view, scene_view
 from rssc.outputs.report.summary import (
     PART_WORDS,
     VERDICTS,
@@ -48,7 +43,6 @@ from rssc.outputs.report.summary import (
     motion_sentence,
     number,
     quantities,
-    unknown_lens_parameters,
 )
 from rssc.solver.problem import with_trajectory
 
@@ -96,15 +90,7 @@ def render_report(
             tracks, before_after = _pictures(calibration, scenes[0], residuals, images)
         except (InputError, OSError) as error:
             notes.append(f"no frames are shown here: {error}")
-    groups = {
-        "fit": _fit_figures(calibration, residuals),
-        "certainty": _certainty_figures(calibration, compared=difference is not None)
-        if calibration.statistics.frames
-        else [],
-        "compared": _compared_figures(calibration, difference, name) if difference is not None else [],
-        "motion": [scene_view(scenes[0]), motion_view(scenes[0], calibration.frame_interval_s)] if scenes else [],
-        "solve": _solve_figures(calibration),
-    }
+    groups = figure_groups(calibration, scenes, residuals, difference, name)
     seconds = calibration.statistics.seconds
     plots = {figure.name: json.loads(str(figure.plot.to_json())) for group in groups.values() for figure in group}
     return _template().render(
@@ -130,7 +116,7 @@ def render_report(
         number=number,
         name=_name(calibration),
         rectify=_rectify_command(calibration),
-        exporters=EXPORTERS,
+        formats=FORMAT_WORDS,
         half_width=half_width,
         part_words=PART_WORDS,
         total=sum(seconds.values()),
@@ -169,40 +155,6 @@ def _pictures(
     after = rectify_frame(before, scene, fast)
     readout = abs(calibration.camera.shutter.readout_ratio)
     return tracks, BeforeAfter(stretch.names[fast], data_uri(before), data_uri(after), motion * readout)
-
-
-def _fit_figures(calibration: Calibration, residuals: Residuals | None) -> list[Figure]:
-    if residuals is None or len(residuals) < REPORT.least_residuals:
-        return []
-    return [
-        figures.residual_map(residuals, calibration.camera),
-        figures.residual_rows(residuals, calibration),
-        figures.residual_histogram(residuals),
-    ]
-
-
-def _certainty_figures(calibration: Calibration, *, compared: bool) -> list[Figure]:
-    made: list[Figure] = []
-    windows = [one for one in calibration.uncertainty.windows if 0 < one.sigma < UNKNOWN_SIGMA]
-    if windows:
-        made.append(figures.window_readouts(windows, calibration))
-    if calibration.parameters and not unknown_lens_parameters(calibration) and not compared:
-        made.append(projection_map(calibration))
-    if calibration.parameters:
-        made.append(figures.correlations(calibration))
-    return made
-
-
-def _compared_figures(calibration: Calibration, difference: ProjectionDifference, name: str) -> list[Figure]:
-    return [
-        projection_map(calibration, difference),
-        difference_map(calibration.camera, difference, name),
-    ]
-
-
-def _solve_figures(calibration: Calibration) -> list[Figure]:
-    costs = calibration.statistics.cost_by_iteration
-    return [figures.convergence(costs)] if len(costs) > 2 else []
 
 
 def _template() -> Template:

@@ -1,0 +1,235 @@
+"""The package's functions: one for each command, with the same options.
+
+Options are a dataclass, or its fields by name: `calibrate(clip, CalibrateOptions(lens="fisheye"))` is
+`calibrate(clip, lens="fisheye")`. A calibration is given as such, or as the path of its calibration.json. Progress is
+shown in a notebook, and elsewhere with `progress=True`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rssc.errors import InputError
+from rssc.footage.footage import read_frames
+from rssc.footage.image_folder import IMAGE_SUFFIXES
+from rssc.io.files import make_folder
+from rssc.io.reference_file import read_reference
+from rssc.model.calibration import Calibration
+from rssc.outputs.evaluate import Evaluation
+from rssc.outputs.evaluate import evaluate as compare_with_truth
+from rssc.outputs.exporters import write_export
+from rssc.outputs.options import EvaluateOptions, ExportOptions, RectifyOptions, ReportOptions, SimulateOptions
+from rssc.outputs.progress import wanted_progress
+from rssc.outputs.rectify_footage import RectifiedFootage, rectify_footage
+from rssc.outputs.report import write_report
+from rssc.outputs.result_folder import REPORT_NAME
+from rssc.pipeline.calibrate import calibrate_sources
+from rssc.pipeline.check import Check
+from rssc.pipeline.check import check as check_source
+from rssc.pipeline.options import CalibrateOptions, SourceOptions
+from rssc.pipeline.target import calibrate_target
+from rssc.runtime.progress import Progress, Stages
+from rssc.runtime.threads import use_threads
+from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+from rssc.simulation.clip_files import VIDEO_NAME, write_clip
+
+Name = Path | str
+"""Of a file or a folder."""
+Options = TypeVar("Options")
+
+
+def calibrate(
+    source: Name | Sequence[Name],
+    options: CalibrateOptions | None = None,
+    *,
+    target: str | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Calibration:
+    """Calibrates the camera that took a video.
+
+    Args:
+        source: A video file, or a folder of images; or several of them, all from the same camera in the same mode.
+        options: How.
+        target: A board that the video shows, for a calibration in metres: a YAML file as Kalibr has it, or a word such
+            as aprilgrid:6x6:0.088:0.3.
+        jobs: How many cores to use; all where not given.
+        progress: Called with the name of the stage and the share of it that is done; True to show it, False for none.
+        **changes: Fields of `CalibrateOptions`.
+
+    Raises:
+        InputError: The input is missing, unreadable or inconsistent. Footage that does not determine the camera is no
+            error: the calibration is then "degenerate", with reasons.
+    """
+    chosen = _chosen(CalibrateOptions, options, changes)
+    sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
+    for one in sources:
+        if not one.exists():
+            raise InputError(f"{one} does not exist; give a video file or a folder of images.")
+    if target is not None:
+        _check_target(sources, chosen)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        if target is not None:
+            return calibrate_target(sources[0], target, chosen, report)
+        return calibrate_sources(sources, chosen, report)
+
+
+def _check_target(sources: Sequence[Path], options: CalibrateOptions) -> None:
+    if options.init is not None or options.method not in ("auto", "te"):
+        raise InputError("a calibration with a target starts by itself and adjusts with te; leave out init and method.")
+    if len(sources) != 1:
+        raise InputError(f"a calibration with a target takes one source; there are {len(sources)}.")
+
+
+def check(
+    source: Name,
+    options: SourceOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Check:
+    """Estimates within seconds whether a clip can be calibrated, and what to record instead.
+
+    Args:
+        source: A video file or a folder of images.
+        options: How to read it; the most informative frames where none are given.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `SourceOptions`.
+    """
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return check_source(source, _chosen(SourceOptions, options, changes), report)
+
+
+def rectify(
+    source: Name,
+    calibration: Calibration | Name,
+    output: Name,
+    options: RectifyOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> RectifiedFootage:
+    """Writes the frames that a calibration covers as a global shutter would have taken them.
+
+    Args:
+        source: The video or the folder of images that was calibrated.
+        calibration: With its stretches.
+        output: A new video (.mp4, .mov, .mkv) for a video, a folder for a folder.
+        options: Reference row, lens and border of the images.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `RectifyOptions`.
+    """
+    chosen, found = _chosen(RectifyOptions, options, changes), _loaded(calibration)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return rectify_footage(source, found, output, chosen, progress=report)
+
+
+def export(
+    calibration: Calibration | Name, to: str, output: Name, options: ExportOptions | None = None, **changes: Any
+) -> list[Path]:
+    """Writes a calibration in the format of another tool.
+
+    Args:
+        calibration: With its stretches where the format has poses.
+        to: The format, one of `rssc.names.FORMAT_WORDS`.
+        output: Folder for the files, or a name for the file of a format that has one (with its ending).
+        options: Choices that some formats offer.
+        **changes: Fields of `ExportOptions`.
+
+    Returns:
+        The files.
+    """
+    return write_export(_loaded(calibration), to, Path(output), _chosen(ExportOptions, options, changes))
+
+
+def report(
+    calibration: Calibration | Name, output: Name | None = None, options: ReportOptions | None = None, **changes: Any
+) -> Path:
+    """Writes the report of a calibration.
+
+    Args:
+        calibration: With its stretches; without them the report has the numbers and no pictures.
+        output: The file; report.html, beside the calibration.json that was given, where there is none.
+        options: Footage that was moved, and a camera to compare with.
+        **changes: Fields of `ReportOptions`.
+
+    Returns:
+        The file.
+    """
+    chosen, found = _chosen(ReportOptions, options, changes), _loaded(calibration)
+    if output is None:
+        output = REPORT_NAME if isinstance(calibration, Calibration) else Path(calibration).with_name(REPORT_NAME)
+    moved = chosen.source
+    write_report(
+        found, output,
+        images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
+        reference=None if chosen.compare is None else read_reference(Path(chosen.compare), found),
+    )  # fmt: skip
+    return Path(output)
+
+
+def evaluate(
+    calibration: Calibration | Name, truth: Calibration | Name, options: EvaluateOptions | None = None, **changes: Any
+) -> Evaluation:
+    """Compares a calibration with a known camera, or with another calibration.
+
+    Args:
+        calibration: A trajectory is that of its first stretch.
+        truth: A truth.json, a Kalibr camchain (FILE or FILE:CAM) or an OpenCV YAML; or another calibration.
+        options: A true trajectory.
+        **changes: Fields of `EvaluateOptions`.
+    """
+    chosen = _chosen(EvaluateOptions, options, changes)
+    found = calibration if isinstance(calibration, Calibration) else Path(calibration)
+    trajectory = None if chosen.trajectory is None else Path(chosen.trajectory)
+    other = truth if isinstance(truth, Calibration) else Path(truth)
+    return compare_with_truth(found, other, trajectory, chosen.max_difference)
+
+
+def simulate(
+    output: Name, options: SimulateOptions | None = None, *, progress: Progress | bool | None = None, **changes: Any
+) -> Path:
+    """Renders a clip of a textured room, with truth.json and trajectory.tum beside it.
+
+    Args:
+        output: Folder for the clip.
+        options: The clip and its camera.
+        progress: As for `calibrate`.
+        **changes: Fields of `SimulateOptions`.
+
+    Returns:
+        The video, or the folder where the frames are images.
+    """
+    chosen = _chosen(SimulateOptions, options, changes)
+    clip = render_clip(
+        ClipOptions(
+            chosen.width, chosen.height, chosen.frames, chosen.fps,
+            typical_lens(chosen.lens, chosen.width, chosen.height), readout_ratio=chosen.readout_ratio,
+            motion=chosen.motion, seed=chosen.seed, image_noise=chosen.noise, exposure=chosen.exposure, colour=True,
+        )
+    )  # fmt: skip
+    folder = make_folder(output)
+    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
+        raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
+    with wanted_progress(progress) as report, Stages(report)("rendering") as share:
+        write_clip(clip, folder, video=not chosen.images, report=share)
+    return folder if chosen.images else folder / VIDEO_NAME
+
+
+def _loaded(calibration: Calibration | Name) -> Calibration:
+    return calibration if isinstance(calibration, Calibration) else Calibration.load(calibration)
+
+
+def _chosen(kind: type[Options], options: Options | None, changes: dict[str, Any]) -> Options:
+    """The options with some of their fields changed."""
+    known = [field.name for field in fields(kind)]  # pyright: ignore[reportArgumentType] (all options are dataclasses)
+    unknown = [name for name in changes if name not in known]
+    if unknown:
+        raise InputError(f"there is no option {unknown[0]!r}; expected one of {', '.join(known)}.")
+    return replace(kind() if options is None else options, **changes)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]

@@ -1,0 +1,48 @@
+"""Where a command prints: its result on stdout, as text or as one JSON object; progress on stderr."""
+
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from rssc.cli.options import Printing
+from rssc.outputs.progress import show_progress
+from rssc.outputs.terminal import print_text
+from rssc.runtime.progress import Progress
+
+_DOCUMENT = TypeAdapter(dict[str, object])
+
+
+class Terminal:
+    """What a command prints with."""
+
+    def __init__(self, printing: Printing | None = None) -> None:
+        printing = printing or Printing()
+        self.verbose = printing.verbose
+        self.console = Console(quiet=printing.quiet or printing.json)
+        """For results as text; silent where they are JSON."""
+        self.given = False
+        """Whether a JSON object was printed."""
+        self._json = printing.json
+        self._stderr = Console(stderr=True, quiet=printing.quiet)
+
+    def say(self, text: str, *, wrap: bool = True) -> None:
+        """Prints a line of the result; see `print_text`."""
+        print_text(self.console, text, wrap=wrap)
+
+    def progress(self) -> AbstractContextManager[Progress]:
+        """Shows the progress of stages."""
+        return show_progress(self._stderr)
+
+    def give(self, document: Mapping[str, object]) -> None:
+        """Prints the result as one JSON object, where that was asked for."""
+        if self._json:
+            self.given = True
+            print_document(document)
+
+
+def print_document(document: Mapping[str, object]) -> None:
+    """One JSON object on a line of stdout; infinity and NaN, which JSON lacks, as null."""
+    sys.stdout.write(_DOCUMENT.dump_json(dict(document)).decode() + "\n")

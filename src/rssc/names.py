@@ -1,0 +1,39 @@
+"""Names that users write: lens models, methods, and formats of export.
+
+They stand here, apart from what they name, because the command line shows them: `rssc --help` must not load a compiler
+and a solver first. Each registry (`LENS_MODELS`, `METHODS`, `EXPORTERS`) has exactly these names, in this order.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+LENS_NAMES = ("pinhole", "radial", "opencv", "full_opencv", "fisheye", "thin_prism_fisheye")
+METHOD_NAMES = ("te", "ceq", "ceh", "dpq", "dph")
+FORMAT_WORDS = {
+    "colmap": "binary model: lens, poses, points and tracks; the shutter in rssc_shutter.json",
+    "colmap-text": "the same as text",
+    "opencv": "YAML (cv::FileStorage): camera_matrix, distortion_coefficients, keys of ours for the shutter",
+    "kalibr": "camchain, radtan or equidistant; line_delay in s per row",
+    "ros": "camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
+    "vins": "VINS-Mono configuration, PINHOLE or KANNALA_BRANDT; rolling_shutter_tr in s per frame",
+    "gyroflow": "lens profile, opencv_standard or opencv_fisheye; frame_readout_time in ms with its direction",
+    "opendronemap": "a line of flags: --rolling-shutter --rolling-shutter-readout in ms",
+    "nerfstudio": "transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time, "
+    "exposure_time",
+    "gsplat": "arrays (npz): viewmats and viewmats_rs of first and last row, Ks, distortion, RollingShutterType",
+    "instant-ngp": "transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end, "
+    "with exposure",
+}
+"""What each format holds."""
+
+if TYPE_CHECKING:
+    LensName = str
+    """One of `LENS_NAMES`."""
+    MethodName = str
+    """One of `METHOD_NAMES`."""
+    FormatName = str
+    """One of `FORMAT_WORDS`."""
+else:
+    # What the command line offers is what there is.
+    LensName = Literal[LENS_NAMES]
+    MethodName = Literal[METHOD_NAMES]
+    FormatName = Literal[tuple(FORMAT_WORDS)]

@@ -1,0 +1,98 @@
+"""What a user may choose of what comes out, declared once for Python and the command line; see `pipeline.options`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from rssc.errors import InputError
+from rssc.names import LENS_NAMES, LensName
+
+Row = Literal["first", "middle", "last"]
+Border = Literal["replicate", "black"]
+MotionName = Literal["hand_held", "shaky", "drone", "pan", "rotation", "static"]
+
+
+@dataclass(frozen=True)
+class RectifyOptions:
+    """Reference row, lens and border of rectified images."""
+
+    row: Row = "middle"
+    """The row (column, where the sensor reads sideways) whose time and pose the whole frame gets."""
+    undistort: bool = False
+    """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
+    border: Border = "replicate"
+    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
+
+    def __post_init__(self) -> None:
+        _check("row", self.row, Row)
+        _check("border", self.border, Border)
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Choices that some formats offer."""
+
+    stretch: int = 0
+    """Which stretch of the calibration the poses come from, counted from 0; stretches do not share a world frame."""
+    row: Row = "middle"
+    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
+
+    def __post_init__(self) -> None:
+        _check("row", self.row, Row)
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What the report shows besides the calibration."""
+
+    source: Path | None = None
+    """The footage, where it was moved since it was calibrated."""
+    compare: Path | None = None
+    """A camera to compare with: truth.json, another calibration.json, a Kalibr camchain (FILE or FILE:CAM) or an OpenCV
+    YAML."""
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """What is compared besides the camera."""
+
+    trajectory: Path | None = None
+    """True trajectory as a TUM file; compared with that of the calibration, up to a similarity."""
+    max_difference: float = 0.01
+    """Poses further apart in time than so many seconds are not matched."""
+
+
+@dataclass(frozen=True)
+class SimulateOptions:
+    """The clip and its camera."""
+
+    width: int = 640
+    height: int = 480
+    frames: int = 60
+    """Number of frames."""
+    fps: float = 30.0
+    lens: LensName = "pinhole"
+    """Lens model, with typical values for the image size."""
+    readout_ratio: float = 0.55
+    """Readout time over frame interval; negative reads from the bottom up."""
+    motion: MotionName = "hand_held"
+    seed: int = 0
+    """Of the motion, the world and the noise."""
+    noise: float = 1.5
+    """Standard deviation of the image noise in grey levels."""
+    exposure: float = 0.0
+    """Exposure time as a share of the frame interval; 0 for no blur."""
+    images: bool = False
+    """PNG frames instead of an H.264 video."""
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; expected 0 or a positive number.")
+        if self.lens not in LENS_NAMES:
+            raise InputError(f"lens is {self.lens!r}; expected one of {', '.join(LENS_NAMES)}.")
+        _check("motion", self.motion, MotionName)
+
+
+def _check(name: str, value: str, known: object) -> None:
+    if value not in get_args(known):
+        raise InputError(f"{name} is {value!r}; expected one of {', '.join(get_args(known))}.")

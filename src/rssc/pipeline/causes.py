@@ -1,0 +1,137 @@
+"""What an adjusted camera and its motion tell about why the model may be wrong, the most specific first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rssc.inference.departures import Departure
+from rssc.inference.infer import Inference
+from rssc.model.finding import Finding
+from rssc.pipeline.motion_summary import MotionSummary
+from rssc.runtime.constants import Constants
+from rssc.solver.noise import noise_level
+
+
+@dataclass(frozen=True)
+class CauseConstants(Constants):
+    """Limits from which on a cause is named."""
+
+    stepping: float = -0.6
+    """Correlation of `inference.motion.alternation` below which frames may be warped one by one. On simulated tracks
+    (seeds 44 and 45) stabilisers that turn frames by a tenth of the fast rotation or more have -0.61 to -0.97, jitter
+    of the frame times -0.55."""
+    stepping_px: float = 0.5
+    """Its amount from which on they are. On the same tracks stabilisers of a third and more have 0.7 to 16 px; a
+    rendered clip of a rigid camera, whose compression moves the picture from frame to frame, 0.28."""
+    vibrating: float = -0.35
+    """The same below which the camera vibrates. On simulated vibration up to 15 Hz at 30 frames per second it was -0.4
+    to -0.46 and the readout 0.006 to 0.015 too long, at up to 6 Hz +0.44 to +0.71 and right; real hand-held clips have
+    -0.3 to +0.6."""
+    resolved: float = 0.005
+    """Sigma of the readout ratio up to which vibration is named: above it the readout is hardly known anyway."""
+    poor_fit: float = 6.0
+    """Residuals over the tracks' uncertainty, above which no rolling-shutter camera explains them. Chosen by hand."""
+    steadied: float = 0.5
+    """Fast rotation over fast translation, as they move the image, below which no hand holds the camera. Real hand-held
+    clips have 4 to 11, drawn motions 0.7 (a drone) to 20, a stabilised action camera 0.35."""
+    steadied_rad: float = 5e-4
+    """Fast rotation from frame to frame below which that is said: a third of a pixel at 640. Chosen by hand; real
+    hand-held clips have 7e-3 and more."""
+    longest_readout_s: float = 0.045
+    """Longest readout that video has: 24 frames per second leave 42 ms."""
+
+
+CAUSE_LIMITS = CauseConstants()
+
+
+def find_wrong_models(inference: Inference, board: bool = False) -> list[Finding]:
+    """Why the model is not that of the camera.
+
+    Args:
+        inference: What was found.
+        board: Whether a calibration target was filmed, not a scene.
+    """
+    found = [_of_departure(one) for one in inference.departures] or _unfollowed_motion(inference)
+    return found if board else found + _misfit(inference)
+
+
+def find_steadied(motions: Sequence[MotionSummary]) -> list[Finding]:
+    """Whether the camera turns less than any hand lets it while it is carried; why a readout is uncertain then."""
+    steady = [
+        one
+        for one in motions
+        if one.fast_turn < min(CAUSE_LIMITS.steadied_rad, CAUSE_LIMITS.steadied * one.fast_travel)
+    ]
+    if len(steady) < len(motions):
+        return []
+    turn, travel = (1e3 * max(getattr(one, name) for one in steady) for name in ("fast_turn", "fast_travel"))
+    words = (
+        f"the camera is carried and hardly turns (the picture jolts by {turn:.2f} mrad from rotation, {travel:.2f} "
+        "from movement), so that it was stabilised, and frames are not what the sensor read, or on a gimbal"
+    )
+    return [Finding("steadied", words, CAUSE_LIMITS.steadied * travel / max(turn, 1e-300))]
+
+
+def find_impossible_readout(readout_s: float, sigma_s: float) -> list[Finding]:
+    """Whether a readout is longer than that of any camera that films."""
+    least = abs(readout_s) - 2 * sigma_s
+    if not least > CAUSE_LIMITS.longest_readout_s:
+        return []
+    words = (
+        f"a readout of {1e3 * abs(readout_s):.0f} ms is longer than that of any camera that films, so that the file "
+        "plays slower than it was recorded, as slow motion does"
+    )
+    return [Finding("slow_motion", words, least / CAUSE_LIMITS.longest_readout_s)]
+
+
+def _of_departure(departure: Departure) -> Finding:
+    strength = float(-np.log10(max(departure.probability, 1e-300)))
+    words = {
+        "optical_stabilisation": (
+            f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
+            "stabilisation, which also changes the focal length found"
+        ),
+        "electronic_stabilisation": (
+            f"frames move within their readout by about {departure.amount:.1f} px unlike they move from one to the "
+            "next, as with electronic stabilisation"
+        ),
+        "focus_breathing": (
+            f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "
+            "zoom"
+        ),
+        "zoom": f"the focal length changes by about {100 * departure.amount:.0f} % within the clip, as with a zoom",
+    }
+    return Finding(departure.cause, words[departure.cause], strength)
+
+
+def _unfollowed_motion(inference: Inference) -> list[Finding]:
+    """Motion that frames cannot follow, or do not: motion that follows what a camera is not rigid by looks alike."""
+    correlation, amount_px = inference.alternation
+    if correlation < CAUSE_LIMITS.stepping and amount_px > CAUSE_LIMITS.stepping_px:
+        words = (
+            f"frames are warped one by one, by about {amount_px:.1f} px beside their neighbours, as with electronic "
+            "stabilisation"
+        )
+        return [Finding("electronic_stabilisation", words, amount_px / CAUSE_LIMITS.stepping_px)]
+    resolved = inference.covariance.sigma("readout_ratio") <= CAUSE_LIMITS.resolved
+    if correlation < CAUSE_LIMITS.vibrating and resolved:
+        words = (
+            "the camera vibrates faster than its frames resolve, or they were taken unevenly, and the readout may be "
+            "wrong by more than its error bar"
+        )
+        return [Finding("vibration", words, correlation / CAUSE_LIMITS.vibrating)]
+    return []
+
+
+def _misfit(inference: Inference) -> list[Finding]:
+    """Residuals that no rolling-shutter camera explains."""
+    adjustment = inference.adjustment
+    residuals, tracks = adjustment.residuals, adjustment.scene.tracks
+    # The rectified residuals of ce do not correspond to observations.
+    sigmas = tracks.sigmas if len(residuals) == len(tracks) else np.median(tracks.sigmas)
+    misfit = noise_level(np.linalg.norm(residuals, axis=1) / sigmas)
+    if misfit <= CAUSE_LIMITS.poor_fit:
+        return []
+    words = f"residuals are {misfit:.0f} times the uncertainty of the tracks: stabilised footage, or a scene that moves"
+    return [Finding("misfit", words, misfit / CAUSE_LIMITS.poor_fit)]
