@@ -18,6 +18,7 @@ NAMES = {
     "coverage": "whether error bars hold on drawn clips, and whether footage that determines nothing is flagged",
     "exposure": "whether error bars hold under motion blur",
     "near_global": "whether a global shutter and a very fast rolling one are told apart",
+    "vibration": "whether error bars hold where the camera vibrates, with and without finer knots",
     "causes": "which verdicts clips with faults of camera and clock get, and whether the right cause is named",
     "rendered": "accuracy of the whole pipeline on rendered clips",
     "sensitivity": "what halving and doubling each tuned constant moves",
