@@ -1,0 +1,198 @@
+// What the page shows of a run. Every function gets the run as the server tells it, and returns elements.
+import { date, digits, duration, el, size } from "./dom.js";
+
+const JOBS = { check: "Checking", calibrate: "Calibrating", rectify: "Rectifying the video" };
+const WORDS = { ok: "ok", weak: "weak", degenerate: "not determined" };
+const ROWS = {
+  readout_time_s: ["Readout time", "ms", 1e3], exposure_time_s: ["Exposure time", "ms", 1e3], readout_ratio: ["Readout ratio", "of a frame", 1],
+  fx: ["Focal length fx", "px", 1], fy: ["Focal length fy", "px", 1], cx: ["Principal point cx", "px", 1], cy: ["Principal point cy", "px", 1],
+};
+
+export const active = (run) => run.job != null && ["queued", "running"].includes(run.job.state);
+export const calibrated = (run) => run.calibrate != null && run.calibrate.quantities.length > 0;
+
+/** The state of a run in a few words, and its colour. */
+export function standing(run) {
+  const job = run.job;
+  if (job?.state === "queued") return ["waits", "busy"];
+  if (job?.state === "running") return [`${JOBS[job.kind].toLowerCase().split(" ")[0]} …`, "busy"];
+  if (run.calibrate) return [WORDS[run.calibrate.status], run.calibrate.status];
+  if (job?.state === "failed") return ["failed", "degenerate"];
+  if (run.check) return [`checked: ${WORDS[run.check.status]}`, run.check.status];
+  return [job?.state ?? "new", "none"];
+}
+
+/** A sentence for those who do not see the page change. */
+export function sentence(run) {
+  const job = run.job;
+  if (job.state === "failed") return `${run.name}: ${job.error}`;
+  if (job.state !== "done") return `${run.name}: ${JOBS[job.kind]}, ${job.state}`;
+  const said = run[job.kind];
+  return job.kind === "rectify" ? `${run.name}: the rectified video is ready` : `${run.name}: ${job.kind} done, ${said?.verdict ?? ""}`;
+}
+
+/** A line of the list. */
+export function entry(run, selected) {
+  const [words, colour] = standing(run);
+  const options = optionWords(run.options);
+  return el("li", {}, el("a", { id: `to-${run.id}`, href: `#/${run.id}`, "aria-current": selected ? "page" : null },
+    el("span", { class: "name" }, run.name),
+    el("span", { class: "line" }, el("span", { class: `dot ${colour}`, "aria-hidden": "true" }), words),
+    el("span", { class: "line" }, date(run.created), options && ` · ${options}`)));
+}
+
+const optionWords = (options) => [
+  options.lens !== "auto" && `${options.lens} lens`, options.fps && `${options.fps} fps`,
+  (options.first != null || options.last != null) && `frames ${options.first ?? ""}:${options.last ?? ""}`,
+].filter(Boolean).join(", ");
+
+export function head(run, act) {
+  const options = optionWords(run.options);
+  return [
+    el("div", { class: "head" }, el("h2", { id: "name" }, run.name),
+      el("button", { id: "delete", class: "quiet", onclick: act.remove }, "Delete")),
+    el("p", { class: "facts" }, `${size(run.bytes)}, ${date(run.created)}`, run.calibrate && `, ${run.calibrate.facts}`, options && ` · ${options}`),
+  ];
+}
+
+/** The job that waits or runs, or how the last one ended where it did not go well. */
+export function job(run, before, act) {
+  const job = run.job;
+  if (!job || job.state === "done") return [];
+  if (job.state === "failed")
+    return el("div", { class: "verdict degenerate", role: "alert" }, el("strong", {}, `${JOBS[job.kind]} failed. `), job.error);
+  if (job.state === "cancelled") return el("p", { class: "verdict none" }, `${JOBS[job.kind]} was cancelled. Nothing was lost.`);
+  const cancel = el("button", { id: "cancel", onclick: act.cancel }, "Cancel");
+  if (job.state === "queued")
+    return el("section", { class: "card" }, el("div", { class: "head" }, el("h3", {}, "Waiting"), cancel),
+      el("p", {}, before ? `${before} ${before === 1 ? "job is" : "jobs are"} before this one; one runs at a time.` : "It begins in a moment."));
+  return el("section", { class: "card" },
+    el("div", { class: "head" }, el("h3", {}, JOBS[job.kind], " ", el("span", { id: "clock", class: "small" })), cancel),
+    el("table", { class: "stages" }, el("tbody", {}, job.stages.map(stage))));
+}
+
+function stage(stage) {
+  const name = el("th", { scope: "row" }, stage.name);
+  if (stage.name === "starting")
+    return el("tr", {}, name, el("td", {}, stage.ended ? "" : el("span", { class: "small" }, "the very first job compiles for about a minute")), el("td", {}));
+  return el("tr", {}, name,
+    el("td", {}, el("progress", { max: 1, value: stage.share, "aria-label": stage.name })),
+    el("td", { class: "percent" }, stage.ended ? duration(stage.ended - stage.began) : `${Math.round(100 * stage.share)} %`));
+}
+
+const list = (lines, kind) => lines.length > 0 && el("ul", { class: kind }, lines.map((line) => el("li", {}, line)));
+
+function verdict(said, name) {
+  const first = said.verdict.charAt(0).toUpperCase() + said.verdict.slice(1);
+  return [el("p", { class: `verdict ${said.status}` }, el("strong", {}, `${name}: ${WORDS[said.status]}. `), first, /[.!?]$/.test(first) ? "" : "."),
+    list(said.reasons, "reasons")];
+}
+
+export function check(run) {
+  const said = run.check;
+  if (!said) return [];
+  const frames = said.frames.map((number) =>
+    el("figure", {}, el("img", { src: `runs/${run.id}/frames/${number}.jpg`, alt: `Frame ${number}`, loading: "lazy" }), el("figcaption", {}, `frame ${number}`)));
+  const body = [
+    frames.length > 0 && el("div", { class: "frames", role: "group", tabindex: 0, "aria-label": "Frames that the check looked at" }, frames),
+    verdict(said, "Check"),
+    list([...said.notes.map((note) => `Note: ${note}`), ...said.facts.map((fact) => fact.charAt(0).toUpperCase() + fact.slice(1))], "notes"),
+  ];
+  if (run.calibrate) return el("details", { id: "check-fold", class: "fold" }, el("summary", {}, "What the check said before"), body);
+  return el("section", { "aria-label": "Check" }, body);
+}
+
+export function result(run) {
+  const said = run.calibrate;
+  if (!said) return [];
+  const remedies = said.remedies.filter((remedy) => !said.reasons.some((reason) => reason.includes(remedy)));
+  return el("section", { "aria-label": "Result" }, verdict(said, "Verdict"),
+    remedies.length > 0 && el("p", { class: "small" }, `What to do: ${remedies.join("; ")}.`),
+    said.quantities.length > 0 && el("table", { class: "quantities" },
+      el("thead", {}, el("tr", {}, ["Quantity", "Estimate", "95 % interval"].map((word) => el("th", { scope: "col" }, word)))),
+      el("tbody", {}, said.quantities.map((row) => el("tr", {}, el("th", { scope: "row" }, row.label),
+        el("td", {}, row.value, row.unit && el("span", { class: "unit" }, ` ${row.unit}`)), el("td", {}, row.interval))))),
+    list(said.notes.map((note) => `Note: ${note}`), "notes"),
+    said.quantities.length > 0 && el("p", { class: "small" }, `From ${said.frames} frames; rms residual ${said.rms_px.toFixed(3)} px.`));
+}
+
+export function downloads(run, act) {
+  const said = run.calibrate;
+  if (!said) return [];
+  const at = `runs/${run.id}`;
+  const file = (name, words) => el("li", {}, el("a", { href: `${at}/results/${name}`, download: "" }, name), el("span", { class: "small" }, ` ${words}`));
+  const report = el("a", { id: "report", class: "button", href: `${at}/report`, target: "_blank", rel: "noopener" }, "Open the full report");
+  const json = el("a", { class: "button plain", href: `${at}/results/calibration.json`, download: "" }, "Download calibration.json");
+  if (!calibrated(run)) return el("p", { class: "buttons" }, report, json);
+  const rectified = run.rectify
+    ? el("a", { id: "rectified", class: "button plain", href: `${at}/rectified`, download: "" }, `Download rectified video (${size(run.rectify.bytes)})`)
+    : el("button", { id: "rectify", onclick: act.rectify, disabled: active(run) }, "Make the rectified video");
+  return [
+    el("p", { class: "buttons" }, report, json, rectified),
+    el("details", { id: "exports", class: "fold" }, el("summary", {}, "Files for other tools"),
+      el("dl", {}, said.exports.map((one) => [
+        el("dt", {}, one.refused ? one.format : el("a", { href: `${at}/exports/${one.format}.zip`, download: "" }, `${one.format}.zip`)),
+        el("dd", {}, one.refused ? `Not for this camera: ${one.refused}` : one.words)]))),
+    el("details", { id: "files", class: "fold" }, el("summary", {}, "All files of the result"),
+      el("ul", { class: "files" }, file("report.html", "the report, to keep or send"), file("calibration.json", "camera, covariance, verdict"),
+        file("stretches.npz", "trajectory and tracks; rssc reads it beside calibration.json"), file("trajectory.tum", "poses"), file("points.ply", "points"))),
+  ];
+}
+
+/** The choice of another run, and what the two have in common; `said` is the comparison, an error in words, or null. */
+export function compare(run, others, other, said, act) {
+  if (!calibrated(run) || others.length === 0) return [];
+  const choice = el("select", { id: "with", onchange: (event) => act.compare(event.target.value) },
+    el("option", { value: "" }, "choose a run"),
+    others.map((one) => el("option", { value: one.id, selected: one.id === other?.id },
+      [one.name, optionWords(one.options), date(one.created)].filter(Boolean).join(" · "))));
+  return el("section", { class: "compare" }, el("h3", {}, el("label", { for: "with" }, "Compare with another run")), choice,
+    !other ? [] : said == null ? el("p", { class: "small" }, "Comparing …")
+      : said.error ? el("p", { class: "verdict degenerate" }, said.error) : comparison(said));
+}
+
+function comparison(said) {
+  const same = said.same_camera;
+  const agree = same == null ? [] : el("p", { class: `verdict ${same < 0.01 ? "weak" : "ok"}` },
+    el("strong", {}, same < 0.01 ? "They differ by more than their error bars allow. " : "They agree within their error bars. "),
+    `Two runs of one camera differ this much, or more, with a probability of ${digits(same, 2)}.`);
+  const rows = Object.entries(said.parameters).map(([name, one]) => {
+    const [label, unit, scale] = ROWS[name] ?? [`Distortion ${name}`, "", 1];
+    return [[label, unit && el("span", { class: "unit" }, ` ${unit}`)], digits(scale * one.estimate, 6), digits(scale * one.truth, 6), digits(scale * one.error, 3), digits(one.sigmas, 2)];
+  });
+  const places = said.projection ? Object.entries(said.projection.places).map(([where, one]) =>
+    [where, digits(one.difference_px, 3), digits(one.sigma_px, 3), digits(one.ratio, 2)]) : [];
+  return [
+    agree,
+    table("Where the two put a far point, in pixels", ["Place in the image", "Difference", "Predicted", "Ratio"], places),
+    table("Parameters", ["", "This run", "Other run", "Difference", "In sigmas"], rows),
+    list(said.notes.map((note) => `Note: ${note}`), "notes"),
+  ];
+}
+
+const table = (title, headings, rows) => rows.length > 0 && el("div", { class: "wide", role: "region", tabindex: 0, "aria-label": title },
+  el("table", {}, el("caption", {}, title), el("thead", {}, el("tr", {}, headings.map((word) => el("th", { scope: "col" }, word)))),
+    el("tbody", {}, rows.map(([first, ...rest]) => el("tr", {}, el("th", { scope: "row" }, first), rest.map((cell) => el("td", {}, cell)))))));
+
+/** The form that starts a calibration; `draft` is what is typed in it. */
+export function options(run, lenses, draft, act) {
+  if (active(run)) return [];
+  const field = (name, label, attributes, hint) => el("p", { class: "field" }, el("label", { for: name }, label),
+    el("input", { id: name, autocomplete: "off", value: draft[name] ?? "", oninput: (event) => (draft[name] = event.target.value), ...attributes }),
+    el("span", { class: "small", id: `${name}-hint` }, hint));
+  const lens = el("p", { class: "field" }, el("label", { for: "lens" }, "Lens"),
+    el("select", { id: "lens", onchange: (event) => (draft.lens = event.target.value) },
+      lenses.map((name) => el("option", { value: name, selected: name === draft.lens }, name))),
+    el("span", { class: "small" }, "auto chooses by evidence"));
+  const words = run.calibrate ? "Calibrate again" : run.check?.status === "degenerate" ? "Calibrate all the same" : "Calibrate";
+  const first = run.check && run.check.status !== "degenerate" && !run.calibrate;
+  return el("form", { class: "start", onsubmit: (event) => { event.preventDefault(); act.start(); } },
+    el("details", { id: "options-fold", class: "fold" }, el("summary", {}, "Options"),
+      lens,
+      field("fps", "Frames per second", { inputmode: "decimal", "aria-describedby": "fps-hint" }, "of the camera, where the file is wrong: 29.97 or 30000/1001"),
+      el("div", { class: "pair" }, field("first", "First frame", { type: "number", min: 0 }, ""), field("last", "One past the last", { type: "number", min: 1 }, "the most informative ones where empty")),
+      !run.calibrate && el("p", {}, el("button", { id: "recheck", type: "button", onclick: act.recheck }, "Check again with these"))),
+    el("p", { class: "buttons" }, el("button", { id: "start", class: first ? "main" : "" }, words),
+      run.calibrate && el("span", { class: "small" }, "as another run, to compare with this one")),
+    el("p", { id: "refused", class: "verdict degenerate", role: "alert", hidden: true }));
+}
