@@ -60,11 +60,11 @@ async def end(process: Process) -> None:
             await killer.wait()
     else:
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        number = signal.SIGTERM
-        while _signal_group(process.pid, number):
+        there = _signal_group(process.pid, signal.SIGTERM)
+        while there and time.monotonic() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
-            # 0 asks whether there is anybody left.
-            number = 0 if time.monotonic() < deadline else signal.SIGKILL
+            there = _signal_group(process.pid, 0)  # asks whether there is anybody left
+        _signal_group(process.pid, signal.SIGKILL)
     await process.wait()
 
 

@@ -59,10 +59,20 @@ def main(words: list[str]) -> int:
     except Exception as error:
         traceback.print_exc()
         message, code = error_words(error) or (f"{type(error).__name__}: {error}; this is a fault of rssc.", 1)
-        # Users know their file, not where it is kept.
-        teller.tell({"error": message.replace(f"{folder / 'source'}{os.sep}", "").replace(f"{new}{os.sep}", "")})
+        teller.tell({"error": _as_users_know_it(message, folder, new)})
         return code
     return 0
+
+
+def _as_users_know_it(message: str, folder: Path, new: Path) -> str:
+    """Users know their file by its name, not where and as what it is kept."""
+    for place in (folder / "source", folder / "calibrate", new):
+        message = message.replace(f"{place}{os.sep}", "")
+    try:
+        run = Run.model_validate_json((folder / "run.json").read_bytes())
+    except (OSError, ValueError):
+        return message
+    return message.replace(run.file, run.name)
 
 
 def _check(run: Run, folder: Path, new: Path, progress: _Teller) -> dict[str, Any]:
@@ -105,8 +115,9 @@ def _calibrate(run: Run, folder: Path, new: Path, progress: _Teller) -> dict[str
     from rssc.outputs.result_folder import write_results
 
     calibration = calibrate(folder / "source" / run.file, run.options.chosen(), progress=progress)
-    progress("writing the report", 0.0)
+    progress("reporting", 0.0)
     write_results(calibration, new)
+    progress("reporting", 1.0)
     known = bool(calibration.stretches)
     camera = calibration.camera
     return {
@@ -164,7 +175,10 @@ def _rectify(run: Run, folder: Path, new: Path, progress: _Teller) -> dict[str, 
 def _compare(first: Path, second: Path) -> dict[str, Any]:
     from rssc.api import evaluate
 
-    return evaluate(first / "calibrate" / "calibration.json", second / "calibrate" / "calibration.json").document()
+    names = [folder / "calibrate" / "calibration.json" for folder in (first, second)]
+    found = evaluate(*names)
+    # Both files have the same name.
+    return {**found.document(), "notes": [note.replace(names[1].name, "the other one") for note in found.notes]}
 
 
 _JOBS = {"check": _check, "calibrate": _calibrate, "rectify": _rectify}

@@ -153,11 +153,13 @@ function drawRun(run, other) {
   const said = other && comparisons.get(`${run.id}/${other.id}`);
   if (other && view.calibrated(run) && view.calibrated(other)) comparison(run.id, other.id);
   show(at("head"), [run.id, calibrate?.facts, options], () => view.head(run, act));
-  show(at("job"), [run.id, job, before], () => view.job(run, before, act));
+  show(at("job"), [run.id, job?.kind, job?.state, job?.queued, before], () => view.job(run, before, act));
+  if (at("stages")) show(at("stages"), job.stages, () => view.stages(run));
   show(at("result"), [run.id, calibrate], () => view.result(run));
   show(at("downloads"), [run.id, calibrate, rectify, busy], () => view.downloads(run, act));
   show(at("compare"), [run.id, view.calibrated(run), others.map((one) => one.id), other?.id, said], () => view.compare(run, others, other, said, act));
   show(at("check"), [run.id, check, calibrate != null], () => view.check(run));
+  show(at("frames"), [run.id, check, calibrate != null], () => view.frames(run));
   show(at("options"), [run.id, check?.status, calibrate != null, busy], () => view.options(run, server.lenses, drafts.get(run.id), act));
   const clock = at("clock");
   if (clock && job?.began) clock.textContent = duration(Date.now() / 1000 - job.began);

@@ -38,6 +38,5 @@ export const duration = (seconds) => {
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
 };
 
-/** A number in at most so many digits, with a typographic minus sign; a dash for none. */
-export const digits = (value, count = 4) =>
-  value == null ? "\u2013" : (value === 0 ? "0" : Math.abs(value) >= 1e-4 ? String(+value.toPrecision(count)) : value.toExponential(1)).replace("-", "\u2212");
+/** A number with so many decimals and a typographic minus sign; a dash for none. */
+export const fixed = (value, decimals) => (value == null ? "\u2013" : value.toFixed(decimals).replace("-", "\u2212"));

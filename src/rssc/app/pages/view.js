@@ -1,11 +1,12 @@
 // What the page shows of a run. Every function gets the run as the server tells it, and returns elements.
-import { date, digits, duration, el, size } from "./dom.js";
+import { date, duration, el, fixed, size } from "./dom.js";
 
 const JOBS = { check: "Checking", calibrate: "Calibrating", rectify: "Rectifying the video" };
 const WORDS = { ok: "ok", weak: "weak", degenerate: "not determined" };
+// Of a comparison: name, unit, factor, decimals.
 const ROWS = {
-  readout_time_s: ["Readout time", "ms", 1e3], exposure_time_s: ["Exposure time", "ms", 1e3], readout_ratio: ["Readout ratio", "of a frame", 1],
-  fx: ["Focal length fx", "px", 1], fy: ["Focal length fy", "px", 1], cx: ["Principal point cx", "px", 1], cy: ["Principal point cy", "px", 1],
+  readout_time_s: ["Readout time", "ms", 1e3, 4], exposure_time_s: ["Exposure time", "ms", 1e3, 3], readout_ratio: ["Readout ratio", "", 1, 5],
+  fx: ["fx", "px", 1, 3], fy: ["fy", "px", 1, 3], cx: ["cx", "px", 1, 3], cy: ["cy", "px", 1, 3],
 };
 
 export const active = (run) => run.job != null && ["queued", "running"].includes(run.job.state);
@@ -68,13 +69,16 @@ export function job(run, before, act) {
       el("p", {}, before ? `${before} ${before === 1 ? "job is" : "jobs are"} before this one; one runs at a time.` : "It begins in a moment."));
   return el("section", { class: "card" },
     el("div", { class: "head" }, el("h3", {}, JOBS[job.kind], " ", el("span", { id: "clock", class: "small" })), cancel),
-    el("table", { class: "stages" }, el("tbody", {}, job.stages.map(stage))));
+    el("table", { class: "stages" }, el("tbody", { id: "stages" })));
 }
+
+/** The stages of a job that runs; apart from it, so that its button stays the same under the pointer. */
+export const stages = (run) => run.job.stages.filter((one) => one.name !== "starting" || !one.ended).map(stage);
 
 function stage(stage) {
   const name = el("th", { scope: "row" }, stage.name);
   if (stage.name === "starting")
-    return el("tr", {}, name, el("td", {}, stage.ended ? "" : el("span", { class: "small" }, "the very first job compiles for about a minute")), el("td", {}));
+    return el("tr", {}, name, el("td", { class: "small", colspan: 2 }, "the very first job compiles for about a minute"));
   return el("tr", {}, name,
     el("td", {}, el("progress", { max: 1, value: stage.share, "aria-label": stage.name })),
     el("td", { class: "percent" }, stage.ended ? duration(stage.ended - stage.began) : `${Math.round(100 * stage.share)} %`));
@@ -88,18 +92,25 @@ function verdict(said, name) {
     list(said.reasons, "reasons")];
 }
 
+/** What the check said; in a fold, with its frames, once there is a result. */
 export function check(run) {
+  if (!run.check || run.calibrate) return [];
+  return el("section", { "aria-label": "Check" }, verdict(run.check, "Check"));
+}
+
+/** What the check looked at. */
+export function frames(run) {
   const said = run.check;
   if (!said) return [];
-  const frames = said.frames.map((number) =>
-    el("figure", {}, el("img", { src: `runs/${run.id}/frames/${number}.jpg`, alt: `Frame ${number}`, loading: "lazy" }), el("figcaption", {}, `frame ${number}`)));
+  const pictures = said.frames.map((number) =>
+    el("figure", {}, el("img", { src: `runs/${run.id}/frames/${number}.jpg`, alt: `Frame ${number}`, loading: "lazy" }), el("figcaption", {}, number)));
+  const lines = [...said.notes.map((note) => `note: ${note}`), ...said.facts];
   const body = [
-    frames.length > 0 && el("div", { class: "frames", role: "group", tabindex: 0, "aria-label": "Frames that the check looked at" }, frames),
-    verdict(said, "Check"),
-    list([...said.notes.map((note) => `Note: ${note}`), ...said.facts.map((fact) => fact.charAt(0).toUpperCase() + fact.slice(1))], "notes"),
+    pictures.length > 0 && el("div", { class: "frames" }, pictures),
+    list(lines.map((line) => (line.charAt(0).toUpperCase() + line.slice(1)).replaceAll("+-", "±")), "notes"),
   ];
-  if (run.calibrate) return el("details", { id: "check-fold", class: "fold" }, el("summary", {}, "What the check said before"), body);
-  return el("section", { "aria-label": "Check" }, body);
+  if (run.calibrate) return el("details", { id: "check-fold", class: "fold" }, el("summary", {}, "What the check said before"), verdict(said, "Check"), body);
+  return el("section", {}, el("h3", {}, "Frames that the check looked at"), body);
 }
 
 export function result(run) {
@@ -153,15 +164,17 @@ export function compare(run, others, other, said, act) {
 
 function comparison(said) {
   const same = said.same_camera;
-  const agree = same == null ? [] : el("p", { class: `verdict ${same < 0.01 ? "weak" : "ok"}` },
-    el("strong", {}, same < 0.01 ? "They differ by more than their error bars allow. " : "They agree within their error bars. "),
-    `Two runs of one camera differ this much, or more, with a probability of ${digits(same, 2)}.`);
+  const [colour, words] = same >= 0.05 ? ["ok", "They agree within their error bars."]
+    : same >= 0.001 ? ["weak", "They differ somewhat more than their error bars predict."] : ["degenerate", "They differ by more than their error bars allow."];
+  const agree = same == null ? [] : el("p", { class: `verdict ${colour}` }, el("strong", {}, words, " "),
+    `Two runs of one camera differ this much, or more, with a probability of ${same < 0.001 ? "less than 0.001" : fixed(same, 3)}.`);
   const rows = Object.entries(said.parameters).map(([name, one]) => {
-    const [label, unit, scale] = ROWS[name] ?? [`Distortion ${name}`, "", 1];
-    return [[label, unit && el("span", { class: "unit" }, ` ${unit}`)], digits(scale * one.estimate, 6), digits(scale * one.truth, 6), digits(scale * one.error, 3), digits(one.sigmas, 2)];
+    const [label, unit, factor, decimals] = ROWS[name] ?? [name, "", 1, 5];
+    return [[label, unit && el("span", { class: "unit" }, ` ${unit}`)],
+      ...[one.estimate, one.truth, one.error].map((value) => fixed(factor * value, decimals)), fixed(one.sigmas, 2)];
   });
   const places = said.projection ? Object.entries(said.projection.places).map(([where, one]) =>
-    [where, digits(one.difference_px, 3), digits(one.sigma_px, 3), digits(one.ratio, 2)]) : [];
+    [where, fixed(one.difference_px, 3), fixed(one.sigma_px, 3), fixed(one.ratio, 2)]) : [];
   return [
     agree,
     table("Where the two put a far point, in pixels", ["Place in the image", "Difference", "Predicted", "Ratio"], places),
@@ -184,15 +197,16 @@ export function options(run, lenses, draft, act) {
     el("select", { id: "lens", onchange: (event) => (draft.lens = event.target.value) },
       lenses.map((name) => el("option", { value: name, selected: name === draft.lens }, name))),
     el("span", { class: "small" }, "auto chooses by evidence"));
-  const words = run.calibrate ? "Calibrate again" : run.check?.status === "degenerate" ? "Calibrate all the same" : "Calibrate";
-  const first = run.check && run.check.status !== "degenerate" && !run.calibrate;
-  return el("form", { class: "start", onsubmit: (event) => { event.preventDefault(); act.start(); } },
+  const unread = !run.check && !run.calibrate;
+  const words = unread ? "Check again" : run.calibrate ? "Calibrate again" : run.check.status === "degenerate" ? "Calibrate all the same" : "Calibrate";
+  const main = !run.calibrate && run.check?.status !== "degenerate";
+  return el("form", { class: "start", onsubmit: (event) => { event.preventDefault(); unread ? act.recheck() : act.start(); } },
     el("details", { id: "options-fold", class: "fold" }, el("summary", {}, "Options"),
       lens,
       field("fps", "Frames per second", { inputmode: "decimal", "aria-describedby": "fps-hint" }, "of the camera, where the file is wrong: 29.97 or 30000/1001"),
       el("div", { class: "pair" }, field("first", "First frame", { type: "number", min: 0 }, ""), field("last", "One past the last", { type: "number", min: 1 }, "the most informative ones where empty")),
-      !run.calibrate && el("p", {}, el("button", { id: "recheck", type: "button", onclick: act.recheck }, "Check again with these"))),
-    el("p", { class: "buttons" }, el("button", { id: "start", class: first ? "main" : "" }, words),
+      !unread && !run.calibrate && el("p", {}, el("button", { id: "recheck", type: "button", onclick: act.recheck }, "Check again with these"))),
+    el("p", { class: "buttons" }, el("button", { id: "start", class: main ? "main" : "" }, words),
       run.calibrate && el("span", { class: "small" }, "as another run, to compare with this one")),
     el("p", { id: "refused", class: "verdict degenerate", role: "alert", hidden: true }));
 }
