@@ -8,7 +8,7 @@ from typing import Any
 
 from rssc.app.processes import end, messages, start
 from rssc.app.queue import Command
-from rssc.app.runs import DOCUMENT_NAME, Run, Runs
+from rssc.app.runs import COMPARISON_PREFIX, DOCUMENT_NAME, Run, Runs
 from rssc.errors import InputError
 
 
@@ -37,8 +37,8 @@ class Comparisons:
         return self._known[pair]
 
     async def _compare(self, first: Run, second: Run) -> dict[str, Any]:
-        self._runs.uploads.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._runs.uploads) as place:
+        self._runs.incoming.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=COMPARISON_PREFIX, dir=self._runs.incoming) as place:
             new = Path(place)
             words = [*self._command("compare", self._runs.path(first), new), str(self._runs.path(second))]
             process = await start(words, new, new / "log.txt")

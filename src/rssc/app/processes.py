@@ -14,6 +14,7 @@ import threading
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,11 @@ async def messages(process: Process) -> AsyncIterator[dict[str, Any]]:
     """What a process tells: a JSON object on each line of its stdout."""
     assert process.stdout is not None
     async for line in process.stdout:
-        yield json.loads(line)
+        # A library may print before the process sends such things to the log.
+        with suppress(ValueError):
+            message = json.loads(line)
+            if isinstance(message, dict):
+                yield message
 
 
 async def end(process: Process) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rssc.app.processes import end, messages, start
 from rssc.app.runs import Job, Kind, Run, Runs, Stage
-from rssc.errors import InputError
+from rssc.errors import InputError, error_words
 
 Command = Callable[[str, Path, Path], list[str]]
 """The command line for a kind of job, the folder of its run, and the folder to write into."""
@@ -46,7 +46,7 @@ class Queue:
         job = run.job
         if job is None or not job.active:
             return
-        if run is self._running:
+        if job.state == "running":
             self._cancelled = True
             if self._process is not None:
                 await end(self._process)
@@ -95,8 +95,10 @@ class Queue:
             else:
                 self.runs.accept_new(run, job.kind)
                 self._finish(run, job, "done")
-        except OSError as error:
-            self._finish(run, job, "failed", f"{error.filename or 'a file'}: {error.strerror or error}.")
+        except Exception as error:
+            # Whatever it is, the jobs behind this one are done.
+            words = error_words(error) or (f"{type(error).__name__}: {error}; this is a fault of rssc.", 1)
+            self._finish(run, job, "failed", words[0])
         finally:
             if self._process is not None:
                 # Also where the server ends: the job is begun anew with the next one.

@@ -6,7 +6,7 @@
     runs/ID/calibrate/          document.json, calibration.json, report.html, .., exports/
     runs/ID/rectify/            document.json and the video
     runs/ID/new/                what the running job writes; it gets the job's name when the job is done
-    uploads/ID/                 a video that is still coming in
+    incoming/ID/                a video that is still coming in, or a run that is being deleted
 
 A folder appears under its name by one rename, so that what is there is complete, whenever the server is killed.
 """
@@ -33,7 +33,10 @@ KINDS: tuple[Kind, ...] = ("check", "calibrate", "rectify")
 DOCUMENT_NAME = "document.json"
 """What a job has to say, for the page."""
 NEW_NAME, TEMPORARY_NAME = "new", "tmp"
+COMPARISON_PREFIX = "compare-"
 _RUN_NAME = "run.json"
+_OUR_NAMES = rf"[0-9a-f]{{12}}(\.gone)?|{COMPARISON_PREFIX}\w+"
+"""In the folder of what is coming in."""
 _LONGEST_STEM, _LONGEST_ENDING = 50, 10
 """Characters of a file's name, of up to four bytes each; file systems take 255."""
 
@@ -119,7 +122,7 @@ class Runs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = make_folder(folder / "runs")
-        self.uploads = folder / "uploads"
+        self.incoming = folder / "incoming"
         self.version = 0
         self._runs: dict[str, Run] = {}
         self._versions: dict[str, int] = {}
@@ -176,21 +179,21 @@ class Runs:
     def begin_upload(self, name: str) -> tuple[Run, Path]:
         """A run that is not there yet, and where its video goes; `end_upload` or `drop_upload` comes next."""
         run = Run(id=secrets.token_hex(6), name=name, file=file_name(name), bytes=0)
-        folder = self.uploads / run.id / "source"
+        folder = self.incoming / run.id / "source"
         folder.mkdir(parents=True)
         return run, folder / run.file
 
     def end_upload(self, run: Run) -> None:
         """Makes the run appear; its video is complete."""
-        run.bytes = (self.uploads / run.id / "source" / run.file).stat().st_size
-        write_text(self.uploads / run.id / _RUN_NAME, run.model_dump_json(indent=1))
-        (self.uploads / run.id).rename(self.folder / run.id)
+        run.bytes = (self.incoming / run.id / "source" / run.file).stat().st_size
+        write_text(self.incoming / run.id / _RUN_NAME, run.model_dump_json(indent=1))
+        (self.incoming / run.id).rename(self.folder / run.id)
         self._runs[run.id] = run
         self.touch(run)
 
     def drop_upload(self, run: Run) -> None:
         """Removes what came in of a video that did not come whole."""
-        shutil.rmtree(self.uploads / run.id, ignore_errors=True)
+        shutil.rmtree(self.incoming / run.id, ignore_errors=True)
 
     def again(self, run: Run, options: Options) -> Run:
         """Another run of the same video, with other options; the video is on disk once where that is possible."""
@@ -201,7 +204,7 @@ class Runs:
             except OSError:
                 shutil.copyfile(self.source(run), path)
             if options.same_frames(run.options) and self.document(run, "check") is not None:
-                shutil.copytree(self.path(run, "check"), self.uploads / other.id / "check")
+                shutil.copytree(self.path(run, "check"), self.incoming / other.id / "check")
         except OSError:
             self.drop_upload(other)
             raise
@@ -213,8 +216,8 @@ class Runs:
     def delete(self, run: Run) -> None:
         """Removes a run and all of its files."""
         # Renamed first: a run that is half removed when the server is killed must not come back.
-        self.uploads.mkdir(exist_ok=True)
-        gone = self.uploads / f"{run.id}.gone"
+        self.incoming.mkdir(exist_ok=True)
+        gone = self.incoming / f"{run.id}.gone"
         self.path(run).rename(gone)
         del self._runs[run.id], self._versions[run.id]
         for kind in KINDS:
@@ -244,7 +247,10 @@ class Runs:
 
     def _read(self) -> None:
         """Reads what an earlier server left; jobs that it did not finish wait again."""
-        shutil.rmtree(self.uploads, ignore_errors=True)
+        for path in self.incoming.glob("*"):
+            # What somebody else put there is left alone.
+            if re.fullmatch(_OUR_NAMES, path.name):
+                shutil.rmtree(path, ignore_errors=True)
         for path in sorted(self.folder.glob(f"*/{_RUN_NAME}")):
             with suppress(OSError, ValidationError):
                 run = Run.model_validate_json(path.read_bytes())

@@ -175,10 +175,10 @@ def _rectify(run: Run, folder: Path, new: Path, progress: _Teller) -> dict[str, 
 def _compare(first: Path, second: Path) -> dict[str, Any]:
     from rssc.api import evaluate
 
-    names = [folder / "calibrate" / "calibration.json" for folder in (first, second)]
-    found = evaluate(*names)
+    name = "calibration.json"
+    found = evaluate(first / "calibrate" / name, second / "calibrate" / name)
     # Both files have the same name.
-    return {**found.document(), "notes": [note.replace(names[1].name, "the other one") for note in found.notes]}
+    return {**found.document(), "notes": [note.replace(name, "the other one") for note in found.notes]}
 
 
 _JOBS = {"check": _check, "calibrate": _calibrate, "rectify": _rectify}
