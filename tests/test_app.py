@@ -13,7 +13,8 @@ pytest.importorskip("starlette", reason="starlette is not installed; pip install
 
 from starlette.testclient import TestClient
 
-from rssc.app.runs import Options, Runs, file_name
+from rssc.app.run import Options
+from rssc.app.runs import Runs, file_name
 from rssc.app.server import make_app
 from rssc.errors import InputError
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from rssc.app.processes import end, messages, start
 from rssc.app.queue import Command
-from rssc.app.runs import COMPARISON_PREFIX, DOCUMENT_NAME, Run, Runs
+from rssc.app.run import Run
+from rssc.app.runs import COMPARISON_PREFIX, DOCUMENT_NAME, Runs
 from rssc.errors import InputError
 
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from rssc.app.processes import end, messages, start
-from rssc.app.runs import Job, Kind, Run, Runs, Stage
+from rssc.app.run import Job, Kind, Options, Run, Stage
+from rssc.app.runs import Runs
 from rssc.errors import InputError, error_words
 
 Command = Callable[[str, Path, Path], list[str]]
@@ -33,11 +34,20 @@ class Queue:
         self._running: Run | None = None
         self._cancelled = False
 
-    def add(self, run: Run, kind: Kind) -> None:
-        """Puts a job into the queue."""
+    def add(self, run: Run, kind: Kind, options: Options | None = None) -> None:
+        """Puts a job into the queue.
+
+        Args:
+            run: What it is for.
+            kind: What is done.
+            options: How; those that the run has where not given.
+
+        Raises:
+            InputError: The run has a job that is not finished.
+        """
         if run.job is not None and run.job.active:
             raise InputError(f"{run.name} already has a job that waits or runs; cancel it first.")
-        run.job = Job(kind=kind)
+        run.job, run.options = Job(kind=kind), options or run.options
         self.runs.save(run)
         self._changed.set()
 

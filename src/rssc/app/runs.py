@@ -15,21 +15,15 @@ import json
 import re
 import secrets
 import shutil
-import time
 from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from rssc.errors import InputError
+from rssc.app.run import KINDS, Job, Kind, Options, Run
 from rssc.io.files import make_folder, write_text
-from rssc.pipeline.options import CalibrateOptions
 
-Kind = Literal["check", "calibrate", "rectify"]
-State = Literal["queued", "running", "done", "failed", "cancelled"]
-KINDS: tuple[Kind, ...] = ("check", "calibrate", "rectify")
 DOCUMENT_NAME = "document.json"
 """What a job has to say, for the page."""
 NEW_NAME, TEMPORARY_NAME = "new", "tmp"
@@ -39,79 +33,6 @@ _OUR_NAMES = rf"[0-9a-f]{{12}}(\.gone)?|{COMPARISON_PREFIX}\w+"
 """In the folder of what is coming in."""
 _LONGEST_STEM, _LONGEST_ENDING = 50, 10
 """Characters of a file's name, of up to four bytes each; file systems take 255."""
-
-
-class Options(BaseModel):
-    """How to calibrate, as the page's form has it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    lens: str = "auto"
-    fps: str = ""
-    """A number, also as a fraction; empty for that of the file."""
-    first: int | None = None
-    """First frame."""
-    last: int | None = None
-    """One past the last frame."""
-
-    def chosen(self) -> CalibrateOptions:
-        """The options of `rssc.calibrate`.
-
-        Raises:
-            InputError: A value is none that they take.
-        """
-        try:
-            fps = float(Fraction(self.fps.strip())) if self.fps.strip() else None
-        except (ValueError, ZeroDivisionError):
-            raise InputError(f"fps is {self.fps!r}; expected a number, for instance 29.97 or 30000/1001.") from None
-        frames = None if self.first is None and self.last is None else (self.first, self.last)
-        return CalibrateOptions(fps=fps, frames=frames, lens=self.lens)
-
-    def same_frames(self, other: "Options") -> bool:
-        """Whether a check with the one says the same with the other."""
-        return (self.fps, self.first, self.last) == (other.fps, other.first, other.last)
-
-
-class Stage(BaseModel):
-    """One stage of a job."""
-
-    name: str
-    share: float = 0.0
-    began: float = Field(default_factory=time.time)
-    ended: float | None = None
-
-
-class Job(BaseModel):
-    """A piece of work on a run."""
-
-    kind: Kind
-    state: State = "queued"
-    queued: float = Field(default_factory=time.time)
-    began: float | None = None
-    ended: float | None = None
-    stages: list[Stage] = []
-    error: str = ""
-    """In the words of the command line."""
-
-    @property
-    def active(self) -> bool:
-        """Whether it waits or runs."""
-        return self.state in ("queued", "running")
-
-
-class Run(BaseModel):
-    """A video, and what was done with it."""
-
-    id: str
-    name: str
-    """As the user has it; may hold any character."""
-    file: str
-    """Its name on disk."""
-    bytes: int
-    created: float = Field(default_factory=time.time)
-    options: Options = Field(default_factory=Options)
-    job: Job | None = None
-    """The last one."""
 
 
 class Runs:

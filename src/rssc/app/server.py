@@ -1,26 +1,24 @@
 """Answers the page's requests. Every answer but files is JSON; an error is one line, as the command line has it."""
 
 import asyncio
-import json
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rssc import __version__
+from rssc.app.answers import TooLargeError, file_answer, in_words, page_answer, read_options
 from rssc.app.compare import Comparisons
 from rssc.app.guard import Guard
 from rssc.app.queue import Command, Queue, work_command
-from rssc.app.runs import Kind, Options, Run, Runs
-from rssc.errors import InputError, RsscError
+from rssc.app.run import Kind, Run
+from rssc.app.runs import Runs
+from rssc.errors import InputError
 from rssc.names import FORMAT_WORDS, LENS_NAMES
 
 _PAGES = {
@@ -33,14 +31,6 @@ _PAGES = {
 _RESULTS = ("calibration.json", "report.html", "trajectory.tum", "points.ply", "stretches.npz")
 _SPARE_BYTES = 100_000_000
 """That an upload leaves free on the disk: results need a place, too."""
-_LARGEST_REQUEST = 10_000
-"""Bytes of a request that is no upload."""
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class TooLargeError(RsscError):
-    """A video is larger than the limit, or than the disk."""
 
 
 def make_app(folder: Path, token: str, limit_bytes: int, command: Command = work_command) -> Guard:
@@ -53,7 +43,7 @@ def make_app(folder: Path, token: str, limit_bytes: int, command: Command = work
         command: What does the jobs.
     """
     site = _Site(folder, limit_bytes, command)
-    routes = [Route(f"/{path}", _page(*page)) for path, page in _PAGES.items()]
+    routes = [Route(f"/{path}", page_answer(*page)) for path, page in _PAGES.items()]
     for method, path, endpoint in (
         ("GET", "/state", site.state),
         ("POST", "/runs", site.upload),
@@ -70,7 +60,7 @@ def make_app(folder: Path, token: str, limit_bytes: int, command: Command = work
         ("GET", "/runs/{id}/exports/{name}.zip", site.export),
         ("GET", "/compare/{first}/{second}", site.compare),
     ):
-        routes.append(Route(path, _in_words(endpoint), methods=[method]))
+        routes.append(Route(path, in_words(endpoint), methods=[method]))
     return Guard(Starlette(routes=routes, lifespan=site.lifespan), token)
 
 
@@ -163,14 +153,11 @@ class _Site:
 
     async def _begin(self, request: Request, run: Run, place: Run | None, kind: Kind) -> Response:
         """Puts a job into the queue, with the options that the request has; of a new run where no place is given."""
-        options = await _options(request)
+        options = await read_options(request)
         options.chosen()
         if place is None:
             place = await asyncio.to_thread(self.runs.again, run, options)
-        else:
-            _require_idle(place)
-            place.options = options
-        self.queue.add(place, kind)
+        self.queue.add(place, kind, options)
         return JSONResponse({"id": place.id})
 
     async def rectify(self, request: Request) -> Response:
@@ -197,24 +184,26 @@ class _Site:
     async def frame(self, request: Request) -> Response:
         """A frame that the check looked at."""
         number = int(request.path_params["number"])
-        return _file(self.runs.path(self._run(request), "check", f"{number}.jpg"), media_type="image/jpeg")
+        return file_answer(self.runs.path(self._run(request), "check", f"{number}.jpg"), media_type="image/jpeg")
 
     async def report(self, request: Request) -> Response:
         """The report, to look at. Its scripts run apart from the page, which knows the token."""
         path = self.runs.path(self._run(request), "calibrate", "report.html")
-        return _file(path, headers={"Content-Security-Policy": "sandbox allow-scripts allow-downloads"})
+        return file_answer(path, headers={"Content-Security-Policy": "sandbox allow-scripts allow-downloads"})
 
     async def result(self, request: Request) -> Response:
         """A file of the result."""
         run, name = self._run(request), str(request.path_params["name"])
         if name not in _RESULTS:
             raise KeyError(name)
-        return _file(self.runs.path(run, "calibrate", name), filename=f"{Path(run.file).stem}_{name}")
+        return file_answer(self.runs.path(run, "calibrate", name), filename=f"{Path(run.file).stem}_{name}")
 
     async def rectified(self, request: Request) -> Response:
         """The rectified video."""
         run = self._run(request)
-        return _file(self.runs.path(run, "rectify", "rectified.mp4"), filename=f"{Path(run.file).stem}_rectified.mp4")
+        return file_answer(
+            self.runs.path(run, "rectify", "rectified.mp4"), filename=f"{Path(run.file).stem}_rectified.mp4"
+        )
 
     async def export(self, request: Request) -> Response:
         """A format of export as a zip."""
@@ -222,7 +211,7 @@ class _Site:
         if name not in FORMAT_WORDS:
             raise KeyError(name)
         path = self.runs.path(run, "calibrate", "exports", f"{name}.zip")
-        return _file(path, filename=f"{Path(run.file).stem}_{name}.zip")
+        return file_answer(path, filename=f"{Path(run.file).stem}_{name}.zip")
 
     async def compare(self, request: Request) -> Response:
         """Two runs against each other, in pixels."""
@@ -231,55 +220,3 @@ class _Site:
 
     def _run(self, request: Request) -> Run:
         return self.runs.get(str(request.path_params["id"]))
-
-
-def _page(name: str, media_type: str) -> Endpoint:
-    async def page(request: Request) -> Response:
-        return Response(files("rssc.app").joinpath("pages", name).read_bytes(), media_type=media_type)
-
-    return page
-
-
-def _file(path: Path, **options: Any) -> Response:
-    if not path.is_file():
-        raise KeyError(path.name)
-    return FileResponse(path, **options)
-
-
-async def _options(request: Request) -> Options:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST_REQUEST:
-            raise InputError(f"the options have more than {_LARGEST_REQUEST} bytes; expected lens, fps and frames.")
-    try:
-        return Options.model_validate(json.loads(body or "{}"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "options"
-        raise InputError(f"{where} is {first['input']!r}; expected {first['msg'].lower()}.") from None
-
-
-def _require_idle(run: Run) -> None:
-    if run.job is not None and run.job.active:
-        raise InputError(f"{run.name} already has a job that waits or runs; cancel it first.")
-
-
-def _in_words(endpoint: Endpoint) -> Endpoint:
-    """The endpoint with its errors as JSON: 400 for what users can put right, 404 for what is not there."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except KeyError:
-            return JSONResponse({"error": "there is no such file or run; it may have been deleted."}, 404)
-        except TooLargeError as error:
-            return JSONResponse({"error": str(error)}, 413)
-        except (RsscError, ValueError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-        except OSError as error:
-            return JSONResponse({"error": f"{error.filename or 'a file'}: {error.strerror or error}."}, 500)
-
-    return answer

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rssc.app.processes import end_with_parent
-from rssc.app.runs import DOCUMENT_NAME, TEMPORARY_NAME, Run
+from rssc.app.run import Run
+from rssc.app.runs import DOCUMENT_NAME, TEMPORARY_NAME
 from rssc.errors import InputError, RsscError, error_words
 
 _THUMBNAILS, _THUMBNAIL_HEIGHT, _JPEG_QUALITY = 6, 180, 80

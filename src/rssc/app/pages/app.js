@@ -134,6 +134,7 @@ function draw() {
   const run = runs.get(id);
   at("trouble").textContent = trouble;
   at("trouble").hidden = !trouble;
+  document.body.classList.toggle("loading", server.version < 0);
   document.body.classList.toggle("empty", runs.size === 0);
   show(at("uploads"), [...uploads].map(([key, one]) => [key, one.share, one.error]), () => [...uploads].map(([key, one]) => upcoming(key, one)));
   show(at("runs"), [newest().map((one) => [one.id, view.standing(one), one.options]), id], () => newest().map((one) => view.entry(one, one.id === id)));
