@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
@@ -54,8 +55,7 @@ def launch(
         )  # fmt: skip
         if browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=[address + app.ticket_path], daemon=True).start()
-        # Ctrl-C is how one ends it, not an error.
-        with suppress(KeyboardInterrupt):
+        with _ended_by_signals():
             server.run(sockets=[listener])
 
 
@@ -75,6 +75,19 @@ def _has_screen() -> bool:
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Leaves signals to the server, which ends in order; Ctrl-C is how one ends it, not an error."""
+    wakeup = signal.set_wakeup_fd(-1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(wakeup)
 
 
 @contextmanager
