@@ -16,7 +16,7 @@ from tests.browser import FLAGS, chromium
 NAME = "app.png"
 _VIEW = (920, 760)
 _GAP_PX = 8
-_SHADES, _PALE = 8, 225
+_SHADES, _PALE = 16, 225
 """Steps between shades of a colour that are kept, but for the pale ones of the page: a smaller file."""
 _MOST_MS = 600_000.0
 """That a job may take."""
