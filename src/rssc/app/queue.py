@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rssc.app.processes import end, messages, start
-from rssc.app.run import Job, Kind, Options, Run, Stage
+from rssc.app.run import Job, Kind, Options, Run, Stage, State
 from rssc.app.runs import Runs
 from rssc.errors import InputError, error_words
 
@@ -89,31 +89,38 @@ class Queue:
         job = run.job
         assert job is not None
         job.state, job.began, job.stages = "running", time.time(), [Stage(name="starting")]
-        self.runs.save(run)
+        try:
+            self.runs.save(run)
+            state, error = await self._attempt(run, job)
+        except Exception as failure:
+            # Whatever it is, the jobs behind this one are done.
+            message, _ = error_words(failure) or (f"{type(failure).__name__}: {failure}; this is a fault of rssc.", 1)
+            state, error = "failed", message
+        self._finish(run, job, state, error)
+
+    async def _attempt(self, run: Run, job: Job) -> tuple[State, str]:
+        """Has a job done by a process; returns how it ended, and its error, when all that it started is gone."""
         log = self.runs.path(run, _LOG_NAME)
         try:
             new = self.runs.new_folder(run)
-            self._process = await start(self._command(job.kind, self.runs.path(run), new), new, log)
-            if self._cancelled:
-                await end(self._process)
-            error = await self._follow(run, job, self._process)
-            code = await self._process.wait()
-            if self._cancelled:
-                self._finish(run, job, "cancelled")
-            elif error or code != 0:
-                self._finish(run, job, "failed", error or f"the job ended with exit code {code}; {log} says more.")
-            else:
-                self.runs.accept_new(run, job.kind)
-                self._finish(run, job, "done")
-        except Exception as error:
-            # Whatever it is, the jobs behind this one are done.
-            words = error_words(error) or (f"{type(error).__name__}: {error}; this is a fault of rssc.", 1)
-            self._finish(run, job, "failed", words[0])
-        finally:
-            if self._process is not None:
+            process = await start(self._command(job.kind, self.runs.path(run), new), new, log)
+            self._process = process
+            try:
+                if self._cancelled:
+                    await end(process)
+                error = await self._follow(run, job, process)
+                code = await process.wait()
+            finally:
                 # Also where the server ends: the job is begun anew with the next one.
-                await asyncio.shield(end(self._process))
-            self._process = None
+                await asyncio.shield(end(process))
+                self._process = None
+            if self._cancelled:
+                return "cancelled", ""
+            if error or code != 0:
+                return "failed", error or f"the job ended with exit code {code}; {log} says more."
+            self.runs.accept_new(run, job.kind)
+            return "done", ""
+        finally:
             self.runs.drop_new(run)
 
     async def _follow(self, run: Run, job: Job, process: Process) -> str:
@@ -126,7 +133,7 @@ class Queue:
                 self.runs.touch(run)
         return error
 
-    def _finish(self, run: Run, job: Job, state: str, error: str = "") -> None:
+    def _finish(self, run: Run, job: Job, state: State, error: str = "") -> None:
         now = time.time()
         finished = job.model_copy(update={"state": state, "error": error, "ended": now})
         for stage in finished.stages:
