@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 import rssc
-from tests.browser import FLAGS, chromium
+from tests.browser import FLAGS, chromium, until
 
 CHROMIUM = chromium()
 if CHROMIUM is None:
@@ -137,7 +137,7 @@ def test_a_dropped_video_is_checked_and_shown(open_page, checked):
     assert page.inner_text("#name") == NAME
     assert "This clip will do" in page.inner_text("#check .verdict")
     images = "[...document.querySelectorAll('.frames img')]"
-    page.wait_for_function(f"{images}.length >= 4 && {images}.every((image) => image.naturalWidth > 0)")
+    until(page, f"{images}.length >= 4 && {images}.every((image) => image.naturalWidth > 0)")
     assert "readout ratio" in page.inner_text("#frames")
 
 
