@@ -52,7 +52,7 @@ export function head(run, act) {
   return [
     el("div", { class: "head" }, el("h2", { id: "name" }, run.name),
       el("button", { id: "delete", class: "quiet", onclick: act.remove }, "Delete")),
-    el("p", { class: "facts" }, `${size(run.bytes)}, ${date(run.created)}`, run.calibrate && `, ${run.calibrate.facts}`, options && ` · ${options}`),
+    el("p", { class: "facts" }, `${size(run.bytes)}, ${date(run.created)}`, run.calibrate && `, ${run.calibrate.facts}`, options && ` · asked for: ${options}`),
   ];
 }
 
@@ -84,7 +84,7 @@ function stage(stage) {
     el("td", { class: "percent" }, stage.ended ? duration(stage.ended - stage.began) : `${Math.round(100 * stage.share)} %`));
 }
 
-const list = (lines, kind) => lines.length > 0 && el("ul", { class: kind }, lines.map((line) => el("li", {}, line)));
+const list = (lines, kind) => lines.length > 0 && el("ul", { class: kind }, lines.map((line) => el("li", {}, line.replaceAll("+-", "±"))));
 
 function verdict(said, name) {
   const first = said.verdict.charAt(0).toUpperCase() + said.verdict.slice(1);
@@ -107,7 +107,7 @@ export function frames(run) {
   const lines = [...said.notes.map((note) => `note: ${note}`), ...said.facts];
   const body = [
     pictures.length > 0 && el("div", { class: "frames" }, pictures),
-    list(lines.map((line) => (line.charAt(0).toUpperCase() + line.slice(1)).replaceAll("+-", "±")), "notes"),
+    list(lines.map((line) => line.charAt(0).toUpperCase() + line.slice(1)), "notes"),
   ];
   if (run.calibrate) return el("details", { id: "check-fold", class: "fold" }, el("summary", {}, "What the check said before"), verdict(said, "Check"), body);
   return el("section", {}, el("h3", {}, "Frames that the check looked at"), body);
