@@ -25,6 +25,7 @@ NAMES = {
     "rectify": "rectified frames against global-shutter renderings, and their speed",
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
     "cause_pictures": "makes the pictures of docs/causes.md",
+    "app_picture": "makes the picture of docs/app.md (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import tyro
 
 from rssc import __version__
+from rssc.cli.app import App
 from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
@@ -26,13 +27,14 @@ from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
-from rssc.errors import InputError, RsscError
+from rssc.errors import InputError, error_words
 
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
 
 COMMANDS = {
     "demo": Demo,
+    "app": App,
     "check": Check,
     "calibrate": Calibrate,
     "rectify": Rectify,
@@ -98,14 +100,13 @@ def run(words: Sequence[str]) -> int:
         return command.run(terminal)
     except BrokenPipeError:
         raise
-    except RsscError as error:
-        message, code = str(error), error.exit_code
-    except MemoryError:
-        message, code = "not enough memory for these frames; choose fewer with --frames A:B.", 2
-    except OSError as error:
-        message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        told = error_words(error)
+        if told is None:
+            raise
+        message, code = told
     print(f"rssc: {message}", file=sys.stderr)
     if "--json" in words and not (terminal is not None and terminal.given):
         from rssc.cli.terminal import print_document
