@@ -27,6 +27,7 @@ from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
 from rssc.errors import InputError, RsscError
+from rssc.runtime.ending import ToldToEnd, ending_on_signals
 
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
@@ -51,6 +52,7 @@ _CONFIG = (
 )  # fmt: skip
 _WIDEST = 100
 """Columns of help, however wide the terminal is."""
+_SIGINT_CODE = 130
 _SIGPIPE_CODE = 141
 """As of a program that is ended because nobody reads what it prints any more."""
 
@@ -67,8 +69,11 @@ class Command(Protocol):
 def main() -> None:
     """Entry point of the `rssc` command."""
     try:
-        code = run(sys.argv[1:])
-        sys.stdout.flush()
+        with ending_on_signals():
+            code = run(sys.argv[1:])
+            sys.stdout.flush()
+    except ToldToEnd as told:
+        code = told.exit_code
     except BrokenPipeError:
         # Python would complain when it flushes what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -105,7 +110,7 @@ def run(words: Sequence[str]) -> int:
     except OSError as error:
         message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
-        return 130
+        return _SIGINT_CODE
     print(f"rssc: {message}", file=sys.stderr)
     if "--json" in words and not (terminal is not None and terminal.given):
         from rssc.cli.terminal import print_document

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from functools import partial
 from typing import Any, TypeVar
 
 from loky.backend import get_context  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
@@ -21,6 +22,7 @@ from loky.process_executor import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from rssc.errors import RsscError
+from rssc.runtime.ending import end_at_once, last_act
 from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import THREADS_VARIABLE, thread_count
 
@@ -30,7 +32,7 @@ Result = TypeVar("Result")
 _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
                     "OPENCV_FOR_THREADS_NUM")  # fmt: skip
 """Number of threads of other libraries, which they read when they are loaded."""
-_ORPHAN_SECONDS = 1.0
+_ORPHAN_SECONDS = 0.25
 """How often a process looks whether its parent is still there."""
 _POLL_SECONDS = 0.25
 """How often the parent looks what its processes report."""
@@ -98,28 +100,41 @@ def run_tasks(
     """
     queue: Any = get_context("loky").SimpleQueue()
     pool = _start(workers, threads, queue)
-    shares = [0.0] * len(tasks)
     finished = False
-    try:
-        futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
-            while not queue.empty():
-                told: tuple[int, float] = queue.get()
-                shares[told[0]] = max(shares[told[0]], told[1])
-            for future in done:
-                error = future.exception()
-                if isinstance(error, TerminatedWorkerError):
-                    raise WorkerDiedError(f"a process {_cause(str(error))}") from error
-                shares[futures[future]] = 1.0
-                yield futures[future], future
-            report(sum(shares) / len(shares))
-        finished = True
-    finally:
-        # Tasks whose outcome is no longer needed are not waited for.
-        pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
-        queue.close()
+    with last_act(partial(_kill_processes, pool)):
+        try:
+            yield from _outcomes(pool, queue, function, tasks, report)
+            finished = True
+        finally:
+            # Tasks whose outcome is no longer needed are not waited for.
+            pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
+            queue.close()
+
+
+def _outcomes(
+    pool: Executor, queue: Any, function: Callable[[Task], Result], tasks: Sequence[Task], report: Report
+) -> Iterator[tuple[int, Future[Result]]]:
+    shares = [0.0] * len(tasks)
+    futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
+        while not queue.empty():
+            told: tuple[int, float] = queue.get()
+            shares[told[0]] = max(shares[told[0]], told[1])
+        for future in done:
+            error = future.exception()
+            if isinstance(error, TerminatedWorkerError):
+                raise WorkerDiedError(f"a process {_cause(str(error))}") from error
+            shares[futures[future]] = 1.0
+            yield futures[future], future
+        report(sum(shares) / len(shares))
+
+
+def _kill_processes(pool: Any) -> None:
+    processes: dict[int, Any] = dict(pool._processes or {})
+    for process in processes.values():
+        process.kill()
 
 
 def _run(function: Callable[[Task], Result], index: int, task: Task) -> Result:
@@ -154,6 +169,8 @@ def _signal_name(number: int) -> str:
 
 def _begin(parent: int, queue: Any) -> None:
     _reports.queue = queue
+    # Ctrl-C reaches all processes of a terminal: the parent ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(parent)
 
 
@@ -163,6 +180,6 @@ def _end_with(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_ORPHAN_SECONDS)
-        os._exit(1)
+        end_at_once(1)
 
     threading.Thread(target=watch, daemon=True).start()
