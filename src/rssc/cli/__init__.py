@@ -27,7 +27,7 @@ from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
 from rssc.errors import InputError, RsscError
-from rssc.runtime.ending import ToldToEnd, ending_on_signals
+from rssc.runtime.ending import ToldToEnd, end_at_once, ending_on_signals
 
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
@@ -73,7 +73,8 @@ def main() -> None:
             code = run(sys.argv[1:])
             sys.stdout.flush()
     except ToldToEnd as told:
-        code = told.exit_code
+        # At once: to take everything down in order may take long, and nobody waits for it.
+        end_at_once(told.exit_code)
     except BrokenPipeError:
         # Python would complain when it flushes what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -98,8 +98,11 @@ def staged_folder(folder: Path, removed: Iterable[str] = ()) -> Generator[Path]:
         if names := list(removed):
             (staging / _REMOVED).write_text("\n".join(names))
         finish_moves(folder)
-        staging.rename(folder / _COMPLETE)
-        finish_moves(folder)
+        try:
+            staging.rename(folder / _COMPLETE)
+            finish_moves(folder)
+        finally:  # a process that is told to end in between is told only once
+            finish_moves(folder)
 
 
 def finish_moves(folder: Path) -> None:

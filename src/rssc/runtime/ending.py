@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 GRACE_SECONDS = 0.8
 """How long the main thread has to end the process in its own way."""
@@ -28,10 +29,15 @@ class ToldToEnd(BaseException):
         self.exit_code = 128 + number
 
 
+def add_last_act(act: Callable[[], None]) -> None:
+    """From now on, `act` is what a process does before it ends at once."""
+    _last_acts.append(act)
+
+
 @contextmanager
 def last_act(act: Callable[[], None]) -> Generator[None]:
     """Within it, `act` is what a process does before it ends at once."""
-    _last_acts.append(act)
+    add_last_act(act)
     try:
         yield
     finally:
@@ -39,7 +45,7 @@ def last_act(act: Callable[[], None]) -> Generator[None]:
             _last_acts.remove(act)
 
 
-def end_at_once(code: int) -> None:
+def end_at_once(code: int) -> NoReturn:
     """Ends this process without unwinding; only its last acts are done."""
     for act in reversed(_last_acts):
         with suppress(Exception):

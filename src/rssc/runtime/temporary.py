@@ -12,11 +12,10 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from rssc.errors import InputError
-from rssc.runtime.ending import last_act
+from rssc.runtime.ending import add_last_act
 
 try:
     import fcntl
@@ -26,6 +25,8 @@ except ImportError:  # Windows: nothing is swept there
 HIDDEN = ".rssc-"
 """How the name of a temporary folder within a user's folder begins."""
 _PREFIX = "rssc-"
+_places: set[Path] = set()
+"""Where this process has made folders."""
 _NAME = re.compile(r"\.?rssc-(\d+)-\w+")
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk."""
@@ -44,23 +45,33 @@ def temporary_folder(parent: Path | None = None) -> Generator[Path]:
     try:
         place = Path(tempfile.gettempdir()) if parent is None else parent
         sweep(place)
+        _places.add(place.absolute())
         folder = Path(tempfile.mkdtemp(prefix=f"{HIDDEN if parent else _PREFIX}{os.getpid()}-", dir=place))
     except OSError as error:
         if parent is not None:
             raise
         raise InputError(f"there is no room for temporary files ({error}); set TMPDIR to a folder with room.") from None
     lock = _locked(folder)
-    with last_act(partial(shutil.rmtree, folder, ignore_errors=True)):
-        try:
-            yield folder
-        except OSError as error:
-            if parent is not None or error.errno not in FULL:
-                raise
-            raise InputError(f"no space is left in {place} for temporary files; make room, or set TMPDIR.") from error
-        finally:
+    try:
+        yield folder
+    except OSError as error:
+        if parent is not None or error.errno not in FULL:
+            raise
+        raise InputError(f"no space is left in {place} for temporary files; make room, or set TMPDIR.") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _remove_own() -> None:
+    """Removes all folders of this process, however far it came with each of them."""
+    for place in _places:
+        for folder in (*place.glob(f"{_PREFIX}{os.getpid()}-*"), *place.glob(f"{HIDDEN}{os.getpid()}-*")):
             shutil.rmtree(folder, ignore_errors=True)
-            if lock is not None:
-                os.close(lock)
+
+
+add_last_act(_remove_own)
 
 
 def sweep(place: Path) -> None:
