@@ -110,11 +110,11 @@ def is_whole(folder: Path, job: str) -> bool:
     )
 
 
-def leftovers(places: Sequence[Path]) -> list[Path]:
-    """Temporary folders and files of ours."""
+def leftovers(places: Sequence[Path], process: int) -> list[Path]:
+    """Temporary folders and files of a process."""
     patterns = ("rssc-*", ".rssc-*", "*.part", "loky-*", "pymp-*")
     found = [path for place in places for pattern in patterns for path in place.glob(pattern)]
-    return found + [path for path in Path("/dev/shm").glob("*loky*") if path.owner() == Path.home().owner()]
+    return found + list(Path("/dev/shm").glob(f"*loky-{process}-*"))
 
 
 def kill(place: Place, job: str, number: int, seconds: float, draw: random.Random) -> tuple[str, Counter[str], float]:
@@ -122,7 +122,6 @@ def kill(place: Place, job: str, number: int, seconds: float, draw: random.Rando
     sent = _SIGNALS[number % len(_SIGNALS)]
     writing, moment = number % 4 == 3, draw.uniform(0, 1.05) * seconds
     out, mark = place.out(job), f"{os.getpid()}-{number}"
-    before = set(leftovers([]))
     process = place.start(job, mark)
     began = time.monotonic()
     while process.poll() is None and (not any(out.glob(".rssc-*")) if writing else time.monotonic() - began < moment):
@@ -150,7 +149,7 @@ def kill(place: Place, job: str, number: int, seconds: float, draw: random.Rando
             sweep(one)
         finish_moves(out)
         time.sleep(0.1)  # what tracks loky's semaphores removes them when it finds itself alone
-    left = set(leftovers(places)) - before
+    left = leftovers(places, process.pid)
     wrong["temporary_folders"] += len(left)
     wrong["lost_files"] += not (out / _MINE).exists() or (out / _MINE).read_text() != job
     wrong["half_results"] += not is_whole(out, job)

@@ -17,6 +17,7 @@ from rssc.cli import run
 from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.fingerprint import names_of, source_fingerprint
 from rssc.io.files import finish_moves, staged_file, staged_folder, write_bytes
+from rssc.io.stretches_file import fingerprint
 from rssc.model import Trajectory
 from rssc.model.calibration import Calibration
 from rssc.model.provenance import Provenance, SourceRecord
@@ -42,6 +43,13 @@ def answer_of(seed, source="clip.mp4"):
     scene = simulate_scene(frame_count=8, point_count=30, seed=seed).scene
     scene = replace(scene, trajectory=Trajectory(np.tile(np.eye(3, 4), (12, 1, 1)), -1.0, 0.66))
     return make_calibration(scene.camera, [make_stretch(scene, source=source)])
+
+
+@pytest.fixture(autouse=True)
+def short_reports(monkeypatch):
+    """Reports take long to draw; two tests here look at real ones."""
+    page = '<meta name="generator" content="rssc">{}'
+    monkeypatch.setattr(result_folder, "render_report", lambda found: page.format(found.camera))
 
 
 @pytest.fixture
@@ -121,7 +129,7 @@ def test_the_command_says_that_the_earlier_answer_stays(calibration, failure, cl
     monkeypatch.setattr("rssc.api.calibrate", lambda *_, **__: failure)
     assert run(["calibrate", str(clip), "-o", str(tmp_path)]) == 3
     assert "earlier answer" in capsys.readouterr().err
-    assert {name: data for name, data in contents_of_files(tmp_path).items()} == before
+    assert contents_of_files(tmp_path) == before
     assert names_in(tmp_path / "failed") == ["calibration.json", "report.html"]
 
 
@@ -141,7 +149,8 @@ def test_a_run_that_ends_before_it_is_done_leaves_what_was_there(calibration, tm
 
     target = Path if step == "rename" else result_folder
     monkeypatch.setattr(target, step, fail)
-    with pytest.raises(InputError if step != "render_report" and isinstance(error, OSError) else type(error)):
+    named = isinstance(error, OSError) and step in ("_keep", "rename")
+    with pytest.raises(InputError if named else type(error)):
         write_results(answer_of(3), tmp_path)
     monkeypatch.undo()
     (tmp_path / "trajectory.kept1.tum").unlink(missing_ok=True)
@@ -171,13 +180,7 @@ def test_moves_that_were_interrupted_are_finished(calibration, tmp_path, monkeyp
     np.testing.assert_array_equal(found.scene.points, answer_of(3).stretches[0].scene.points)
     assert names_in(tmp_path) == ANSWER
     stated = json.loads((tmp_path / "calibration.json").read_text())["files"]
-    assert all(io_files_fingerprint(tmp_path / name) == value for name, value in stated.items())
-
-
-def io_files_fingerprint(path):
-    from rssc.io.stretches_file import fingerprint
-
-    return fingerprint(path.read_bytes())
+    assert all(fingerprint((tmp_path / name).read_bytes()) == value for name, value in stated.items())
 
 
 def test_files_that_go_with_an_answer_go_when_it_is_complete(tmp_path):
@@ -211,7 +214,7 @@ def test_bad_input_leaves_no_folder(clip, tmp_path):
 def full_disk(tmp_path_factory):
     """A folder on a disk with hardly any room."""
     folder = tmp_path_factory.mktemp("full")
-    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(folder)]
     try:
         mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
     except (OSError, AttributeError):
@@ -272,7 +275,8 @@ def test_a_calibration_says_where_it_comes_from(clip, tmp_path):
     assert document["provenance"]["sources"] == [{"name": "a.mp4", "fingerprint": "12"}]
     assert document["provenance"]["date"].endswith("Z")
     assert Calibration.load(tmp_path / "calibration.json") == found
-    assert f"Made by rssc {rssc.__version__}" in (tmp_path / "report.html").read_text()
+    assert f"Made by rssc {rssc.__version__}" in rssc.report(found, tmp_path / "report.html").read_text()
+    write_results(found, tmp_path)
     before = contents(tmp_path)
     write_results(found, tmp_path)
     assert contents(tmp_path) == before
@@ -381,9 +385,7 @@ def test_exports_replace_their_own_kind_only(calibration, tmp_path):
     for name in ("colmap", "colmap-text", "opencv", "kalibr", "gsplat", "nerfstudio"):
         for _ in range(2):
             rssc.export(calibration, name, tmp_path / name)
-    with pytest.raises(
-        InputError, match=r"transforms\.json is there and was not written by rssc export --to instant-ngp"
-    ):
+    with pytest.raises(InputError, match=r"transforms\.json is there .* rssc export --to instant-ngp"):
         rssc.export(calibration, "instant-ngp", tmp_path / "nerfstudio")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "cameras.bin").write_bytes(b"mine")

@@ -4,9 +4,11 @@ Python's own handlers run when the main thread comes back from compiled code, wh
 the signal, too; where the main thread has not ended the process after a moment, that thread does.
 """
 
+import ctypes
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -17,6 +19,8 @@ from typing import NoReturn
 GRACE_SECONDS = 0.8
 """How long the main thread has to end the process in its own way."""
 _TOLD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+_PR_SET_PDEATHSIG = 1
 
 _last_acts: list[Callable[[], None]] = []
 
@@ -51,6 +55,24 @@ def end_at_once(code: int) -> NoReturn:
         with suppress(Exception):
             act()
     os._exit(code)
+
+
+def end_with(parent: int, poll_seconds: float) -> None:
+    """Ends this process when its parent has gone, also where that was killed.
+
+    Args:
+        parent: Number of the process whose child this is.
+        poll_seconds: How often to look where the system does not tell.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(poll_seconds)
+        end_at_once(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

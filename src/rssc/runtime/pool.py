@@ -8,10 +8,9 @@ the exit code of a process that died.
 import os
 import re
 import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from loky.process_executor import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from rssc.errors import RsscError
-from rssc.runtime.ending import end_at_once, last_act
+from rssc.runtime.ending import end_with, last_act
 from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import THREADS_VARIABLE, thread_count
 
@@ -33,7 +32,7 @@ _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
                     "OPENCV_FOR_THREADS_NUM")  # fmt: skip
 """Number of threads of other libraries, which they read when they are loaded."""
 _ORPHAN_SECONDS = 0.25
-"""How often a process looks whether its parent is still there."""
+"""How often a process looks whether its parent is still there, where the system does not tell."""
 _POLL_SECONDS = 0.25
 """How often the parent looks what its processes report."""
 _LEAST_STEP = 0.01
@@ -98,7 +97,8 @@ def run_tasks(
     Raises:
         WorkerDiedError: A process ended before its task did. What a task raises is raised by its outcome's `result`.
     """
-    queue: Any = get_context("loky").SimpleQueue()
+    with _unheard_tracker():
+        queue: Any = get_context("loky").SimpleQueue()
     pool = _start(workers, threads, queue)
     finished = False
     with last_act(partial(_kill_processes, pool)):
@@ -142,6 +142,20 @@ def _run(function: Callable[[Task], Result], index: int, task: Task) -> Result:
     return function(task)
 
 
+@contextmanager
+def _unheard_tracker() -> Generator[None]:
+    """Within it, loky's process that removes semaphores of dead processes starts, and will not warn when it does so."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
 def _start(workers: int, threads: int, queue: Any) -> Executor:
     # Set before any module is loaded, as libraries read these only then.
     limits = {name: str(threads) for name in (THREADS_VARIABLE, *_LIBRARY_THREADS)}
@@ -171,15 +185,4 @@ def _begin(parent: int, queue: Any) -> None:
     _reports.queue = queue
     # Ctrl-C reaches all processes of a terminal: the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(parent)
-
-
-def _end_with(parent: int) -> None:
-    """Ends this process when its parent has gone, also where it was killed."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_ORPHAN_SECONDS)
-        end_at_once(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with(parent, _ORPHAN_SECONDS)

@@ -114,4 +114,8 @@ def _is_running(process: int) -> bool:
         return False
     except (OSError, OverflowError):  # somebody else's
         return True
-    return True
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return state != "Z"  # ended, though nobody has asked how
