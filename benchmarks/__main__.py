@@ -29,6 +29,7 @@ NAMES = {
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
+    "kills": "what runs leave that are killed at random moments",
     "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
     "breakage": "whether the gate fails on a kernel slowed twice and on wrong Jacobians",

@@ -28,6 +28,7 @@ from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
 from rssc.errors import InputError, error_words
+from rssc.runtime.ending import ToldToEnd, end_at_once, ending_on_signals
 
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
@@ -53,6 +54,7 @@ _CONFIG = (
 )  # fmt: skip
 _WIDEST = 100
 """Columns of help, however wide the terminal is."""
+_SIGINT_CODE = 130
 _SIGPIPE_CODE = 141
 """As of a program that is ended because nobody reads what it prints any more."""
 
@@ -69,8 +71,12 @@ class Command(Protocol):
 def main() -> None:
     """Entry point of the `rssc` command."""
     try:
-        code = run(sys.argv[1:])
-        sys.stdout.flush()
+        with ending_on_signals():
+            code = run(sys.argv[1:])
+            sys.stdout.flush()
+    except ToldToEnd as told:
+        # At once: to take everything down in order may take long, and nobody waits for it.
+        end_at_once(told.exit_code)
     except BrokenPipeError:
         # Python would complain when it flushes what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -101,7 +107,7 @@ def run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
-        return 130
+        return _SIGINT_CODE
     except Exception as error:
         told = error_words(error)
         if told is None:

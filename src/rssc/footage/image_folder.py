@@ -24,33 +24,33 @@ class ImageFolder:
     def __init__(self, path: Path, fps: float | None) -> None:
         # Files whose names begin with a dot are not images but metadata that some systems keep beside them.
         images = [f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and not f.name.startswith(".")]
-        self._files = sorted(images, key=_natural_key)
+        self.files = sorted(images, key=_natural_key)
         decimals = [_decimal(f) for f in images]
         if all(decimals):
-            self._files = [f for _, f in sorted(zip(decimals, images, strict=True))]
-        self.names = tuple(f.name for f in self._files)
+            self.files = [f for _, f in sorted(zip(decimals, images, strict=True))]
+        self.names = tuple(f.name for f in self.files)
         self.notes: list[str] = []
-        if not self._files:
+        if not self.files:
             raise InputError(
                 f"the folder {path.name} contains no images; expected files ending in "
                 f"{', '.join(sorted(IMAGE_SUFFIXES))}."
             )
-        stamps = _times_in_names([f.stem for f in self._files])
-        counters = _counters_in_names([f.stem for f in self._files])
+        stamps = _times_in_names([f.stem for f in self.files])
+        counters = _counters_in_names([f.stem for f in self.files])
         if fps is not None:
             own = stamps if stamps is not None else counters
-            self.times_s = np.arange(len(self._files)) / fps if own is None else at_rate(own, fps)
+            self.times_s = np.arange(len(self.files)) / fps if own is None else at_rate(own, fps)
         elif stamps is not None:
             self.times_s = stamps
-        elif len(self._files) >= FOOTAGE.min_frames:
+        elif len(self.files) >= FOOTAGE.min_frames:
             raise InputError(
                 f"the file names in {path.name} ({self.names[0]}, ...) are not time stamps; give the frame rate of the "
                 "camera (fps)."
             )
         else:
-            self.times_s = np.arange(len(self._files), dtype=np.float64)
-        as_stored = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
-        turned = cv2.imread(str(self._files[0]), cv2.IMREAD_GRAYSCALE)
+            self.times_s = np.arange(len(self.files), dtype=np.float64)
+        as_stored = cv2.imread(str(self.files[0]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+        turned = cv2.imread(str(self.files[0]), cv2.IMREAD_GRAYSCALE)
         if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
             self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
 
@@ -58,7 +58,7 @@ class ImageFolder:
         """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
         for index in map(int, indices):
-            image = cv2.imread(str(self._files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = cv2.imread(str(self.files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values

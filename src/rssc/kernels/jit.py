@@ -13,6 +13,7 @@ what it kept of another version of ours. So compiled code lies in a folder named
 folder.
 """
 
+import atexit
 import hashlib
 import os
 import shutil
@@ -54,7 +55,10 @@ def cache_folder() -> Path:
         if os.access(parent / name, os.W_OK):
             _remove_others(parent, name)
             return parent / name
-    return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    # Named as `rssc.runtime.temporary` names folders, which removes those of processes that were killed.
+    folder = Path(tempfile.mkdtemp(prefix=f"rssc-{os.getpid()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _fingerprint() -> str:

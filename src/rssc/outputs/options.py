@@ -22,6 +22,8 @@ class RectifyOptions:
     """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
     border: Border = "replicate"
     """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
+    reencoded: bool = False
+    """Take a source whose contents differ from what was calibrated: a re-encoded copy, the same frame by frame."""
 
     def __post_init__(self) -> None:
         _check("row", self.row, Row)

@@ -4,6 +4,8 @@ Pictures are changed plane by plane in the video's own pixel format, so that no 
 packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,8 +22,10 @@ from av.video.format import VideoFormatComponent
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.io.files import partial_name
+from rssc.io.files import staged_file
+from rssc.outputs.marks import RECTIFIED
 from rssc.runtime.constants import Constants
+from rssc.runtime.temporary import FULL
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 _ENCODER = "libx264"
@@ -60,17 +64,18 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         pictures: Decoded frames in order, each with the function that changes its planes.
         end_s: Time in the source at which the sound ends, in seconds.
     """
-    partial = partial_name(path)
-    try:
-        with av.open(str(source)) as old, av.open(str(partial), "w", format=CONTAINERS[path.suffix.lower()]) as new:
-            _write(old, new, iter(pictures), end_s)
-        partial.replace(path)
-    except (FFmpegError, ValueError) as error:
-        raise InputError(
-            f"cannot write {path.name} ({error}); a name ending in .mkv takes any sound and picture."
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    form = CONTAINERS[path.suffix.lower()]
+    with staged_file(path) as staged:
+        try:
+            with av.open(str(source.absolute())) as old, av.open(str(staged.absolute()), "w", format=form) as new:
+                new.metadata["comment"] = RECTIFIED
+                _write(old, new, iter(pictures), end_s)
+        except (FFmpegError, ValueError) as error:
+            if getattr(error, "errno", None) in FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            raise InputError(
+                f"cannot write {path.name} ({error}); a name ending in .mkv takes any sound and picture."
+            ) from error
 
 
 def _write(
