@@ -12,15 +12,20 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from rssc.io.camera_file import CameraFile, JsonFile, camera_document, invalid, read_document
+from rssc.errors import InputError
+from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
 from rssc.io.files import write_bytes, write_text
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
+from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
+from rssc.model.camera import Camera
 from rssc.model.metadata import Metadata, Stabilisation
 from rssc.model.stretch import Stretch
 
 STRETCHES_NAME = "stretches.npz"
 FORMAT = "rssc-calibration"
+_ROUNDING = 1e-6
+"""Of correlations: a covariance is rounded when it is computed, not when it is written."""
 
 
 class SigmaFile(JsonFile):
@@ -130,10 +135,12 @@ def read_calibration(path: Path) -> Calibration:
     try:
         statistics = _STATISTICS.validate_python(document.statistics)
         budget = _ERROR_BUDGET.validate_python(_with_infinity(_JSON.validate_python(document.uncertainty)))
-    except ValidationError as error:
+    except (ValidationError, RecursionError) as error:
         raise invalid(path, what, error) from error
+    camera = camera_of(path, document)
+    _check_covariance(path, camera, document.covariance)
     return Calibration(
-        camera=document.camera,
+        camera=camera,
         frame_interval_s=document.shutter.frame_interval_s,
         parameters=tuple(document.covariance.parameters),
         covariance=np.array(document.covariance.matrix, dtype=float),
@@ -149,6 +156,37 @@ def read_calibration(path: Path) -> Calibration:
         exposure_sigma=document.sigma.exposure_ratio or 0.0,
         metadata=_metadata(document.metadata),
     )
+
+
+def _check_covariance(path: Path, camera: Camera, covariance: CovarianceFile) -> None:
+    """Checks that the covariance is one, of parameters that the camera has."""
+    names, matrix = covariance.parameters, covariance.matrix
+    unknown = [name for name in names if name not in (*camera.lens.parameter_names, "readout_ratio")]
+    if unknown or len(set(names)) < len(names):
+        words = f"{unknown[0]!r}, which a {camera.lens.model} lens has not" if unknown else "a parameter twice"
+        raise InputError(f"{path} has a covariance of {words}; calibrate again.")
+    if [len(row) for row in matrix] != [len(names)] * len(names):
+        raise InputError(
+            f"{path} has a covariance of {len(matrix)} x {max(map(len, matrix), default=0)} numbers; expected "
+            f"{len(names)} x {len(names)}, for its {len(names)} parameters. Calibrate again."
+        )
+    if names and not _is_covariance(np.array(matrix, dtype=float)):
+        raise InputError(
+            f"{path} has a covariance that is none: not symmetric, or with a negative variance. Calibrate again."
+        )
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Whether a matrix is symmetric and has no negative variance in any direction, but for rounding."""
+    variances = np.diag(matrix)
+    if np.any(variances < 0):
+        return False
+    scale = np.sqrt(np.where(variances > 0, variances, 1.0))
+    with np.errstate(over="ignore"):
+        correlations = matrix / np.outer(scale, scale)
+    if not np.all(np.abs(correlations) < 2) or np.max(np.abs(correlations - correlations.T)) > _ROUNDING:
+        return False
+    return bool(np.linalg.eigvalsh(correlations)[0] > -_ROUNDING)
 
 
 def _metadata(said: MetadataFile | None) -> Metadata:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import yaml
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
+from rssc.io.camera_file import check_camera
+from rssc.io.files import read_text
+from rssc.io.yaml_file import read_yaml
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens
 
@@ -45,7 +47,13 @@ def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
     """
     path, camera = _path_and_camera(text)
-    return _opencv_lens(path) if _is_opencv(path) else _kalibr_lens(path, camera)
+    try:
+        lens, size = _opencv_lens(path) if _is_opencv(path) else _kalibr_lens(path, camera)
+    except InputError as error:
+        # Lenses know no files.
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from error
+    check_camera(path, lens, size)
+    return lens, size
 
 
 def read_line_delay(text: str) -> float | None:
@@ -63,19 +71,17 @@ def _path_and_camera(text: str) -> tuple[Path, str | None]:
 
 
 def _is_opencv(path: Path) -> bool:
-    content = _read(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
+    content = read_text(path, "a Kalibr camchain or an OpenCV YAML")
     return content.startswith("%YAML:1.0") or "!!opencv-matrix" in content
 
 
 def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, KalibrCamera]:
     """A camera of a Kalibr camchain and its name; the only one where none is named."""
     try:
-        document: object = yaml.safe_load(_read(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
-    try:
-        entries = _ENTRIES.validate_python(document)
-    except ValidationError:
+        entries = _ENTRIES.validate_python(read_yaml(path))
+    except (ValidationError, RecursionError):
         entries = {}
     cameras = {name: entry for name, entry in entries.items() if isinstance(entry, dict) and "intrinsics" in entry}
     if not cameras:
@@ -93,15 +99,6 @@ def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, Kali
             f"{name} of {path} has {field}: {cameras[name].get(field)}; expected a Kalibr camchain, with four numbers "
             f"as intrinsics."
         ) from error
-
-
-def _read(path: Path) -> str:
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
-    try:
-        return path.read_text(errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] | None]:
