@@ -32,9 +32,11 @@ from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
 from rssc.footage.metadata import at_capture_rate
+from rssc.footage.misplaced import find_misplaced
 from rssc.footage.source import INTERLACED_MARK, FrameSource
 from rssc.footage.stretches import informative_stretches
 from rssc.footage.survey import Survey, survey_source
+from rssc.io.files import check_readable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.camera import ActiveArea
 from rssc.model.finding import Finding
@@ -43,7 +45,9 @@ from rssc.runtime.progress import Report, unreported
 
 Pixel = TypeVar("Pixel", bound=np.generic)
 
-_STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
+_ANIMATED_SUFFIXES = frozenset({".gif", ".png", ".apng"})
+"""Of photos that may be animations, which FFmpeg reads as videos."""
+_STILL_SUFFIXES = IMAGE_SUFFIXES | _ANIMATED_SUFFIXES | {".heic", ".heif", ".dng"}
 
 
 @dataclass(frozen=True)
@@ -137,17 +141,22 @@ def read_footage(
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
     if frames is not None and end - begin < FOOTAGE.min_frames:
         raise InputError(
-            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least "
+            f"frames {_range_words(frames)} of {path.name} are {max(0, end - begin)} frames; expected at least "
             f"{FOOTAGE.min_frames} out of 0:{count}."
         )
     metadata, remarks = listed.read_metadata()
     images, numbers, cropped = _read_all(listed, begin, end, path, survey.active if survey else None, report)
+    misplaced = find_misplaced(images)
+    findings = [] if survey is None else list(survey.findings)
+    if misplaced.any():
+        words = f"frame {_joined(numbers[misplaced])} shows a picture of another time, and was left out."
+        findings.append(Finding("misplaced", words, float(np.count_nonzero(misplaced))))
+        images, numbers = images[~misplaced], numbers[~misplaced]
     overlay = survey.overlay if survey else None
     if overlay is not None:
         overlay = _cropped(overlay, cropped.active if cropped else None)
     differences = frame_differences(images)
     repeats, times = find_repeats(differences), listed.times_s[numbers] - listed.times_s[0]
-    findings = [] if survey is None else list(survey.findings)
     # Where nearly all frames are the same the camera stands still, which is reported later.
     if np.count_nonzero(~repeats) < FOOTAGE.min_frames:
         repeats[:] = False
@@ -174,6 +183,14 @@ def read_footage(
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
     return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata)
+
+
+def _joined(numbers: IntArray) -> str:
+    return " and ".join(map(str, numbers.tolist()))
+
+
+def _range_words(frames: tuple[int | None, int | None]) -> str:
+    return ":".join("" if end is None else str(end) for end in frames)
 
 
 def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Finding:
@@ -266,6 +283,14 @@ def open_source(path: Path, fps: float | None) -> FrameSource:
         raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
     if path.is_dir():
         return ImageFolder(path, fps)
+    check_readable(path)
+    if suffix in _ANIMATED_SUFFIXES and len((animation := Video(path, fps)).names) > 1:
+        return animation
+    if suffix == ".webp" and _is_animated_webp(path):
+        raise InputError(
+            f"{path.name} is an animated WebP, which cannot be read as a video; save it as a video (.mp4), or its "
+            "frames as images in a folder."
+        )
     if suffix in _STILL_SUFFIXES:
         raise InputError(f"{path.name} is a still photo; expected a video file or a folder of consecutive frames.")
     if suffix not in VIDEO_SUFFIXES:
@@ -274,6 +299,13 @@ def open_source(path: Path, fps: float | None) -> FrameSource:
             "or a folder of images."
         )
     return Video(path, fps)
+
+
+def _is_animated_webp(path: Path) -> bool:
+    """Whether the extended header of a WebP file says that it is an animation."""
+    with path.open("rb") as file:
+        header = file.read(21)
+    return header[8:16] == b"WEBPVP8X" and len(header) > 20 and bool(header[20] & 2)
 
 
 def _check_count(path: Path, count: int, verb: str) -> None:

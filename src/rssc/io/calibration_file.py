@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
-from rssc.io.files import write_bytes, write_text
+from rssc.io.files import in_utf8, write_bytes, write_text
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
@@ -96,7 +96,9 @@ def write_calibration(calibration: Calibration, path: Path) -> None:
         name = STRETCHES_NAME if path.stem == "calibration" else f"{path.stem}.{STRETCHES_NAME}"
         document["stretches"] = {"file": name, "sha256": fingerprint(data)}
         write_bytes(path.with_name(name), data)
-    write_text(path, CalibrationFile.model_validate(document).model_dump_json(indent=1, exclude_unset=True) + "\n")
+    write_text(
+        path, CalibrationFile.model_validate(in_utf8(document)).model_dump_json(indent=1, exclude_unset=True) + "\n"
+    )
 
 
 def calibration_document(calibration: Calibration) -> dict[str, object]:
@@ -167,8 +169,8 @@ def _check_covariance(path: Path, camera: Camera, covariance: CovarianceFile) ->
         raise InputError(f"{path} has a covariance of {words}; calibrate again.")
     if [len(row) for row in matrix] != [len(names)] * len(names):
         raise InputError(
-            f"{path} has a covariance of {len(matrix)} x {max(map(len, matrix), default=0)} numbers; expected "
-            f"{len(names)} x {len(names)}, for its {len(names)} parameters. Calibrate again."
+            f"{path} has a covariance of {len(matrix)} rows with {sum(map(len, matrix))} numbers; expected "
+            f"{len(names)} x {len(names)} for its {len(names)} parameters. Calibrate again."
         )
     if names and not _is_covariance(np.array(matrix, dtype=float)):
         raise InputError(

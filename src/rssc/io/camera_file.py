@@ -13,11 +13,12 @@ from rssc.io.files import read_text
 from rssc.model.camera import LONGEST_EXPOSURE, ActiveArea, Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 
-
 LARGEST_SIDE = 100_000
 """Pixels of an image; more is a damaged file."""
 LARGEST_PARAMETER = 1e9
 """Of a lens; a telescope has a focal length of a hundred thousand pixels."""
+_MOST_DIGITS = 300
+"""Of a whole number: more are beyond floating point."""
 INTERVALS_S = (1e-7, 1e5)
 """Shortest and longest time from frame to frame."""
 
@@ -150,8 +151,10 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object
 def read_document(path: Path, schema: type[Document], what: str) -> Document:
     """Reads and checks a JSON file of ours; `what` names it in the error."""
     text = read_text(path, "JSON")
+    if not text.strip():
+        raise InputError(f"{path} is empty; expected {what}.")
     try:
-        content = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        content = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
     except RecursionError as error:
         raise InputError(f"{path} is not {what}: it is nested too deeply.") from error
     except ValueError as error:
@@ -170,6 +173,12 @@ def _finite(text: str) -> float:
     if not isfinite(value):
         raise ValueError(f"it has {text} where a number is expected")
     return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"it has a number of {len(text)} digits")
+    return int(text)
 
 
 def camera_of(path: Path, document: TruthFile) -> Camera:

@@ -1,16 +1,19 @@
-"""Files: input that is read as a whole, and output that is complete or absent (written under another name, then renamed)."""
+"""Files: input that is read as a whole, and output that is complete or absent.
+
+Output is written under another name, then renamed.
+"""
 
 import io
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-
 
 LARGEST_TEXT = 100_000_000
 """Bytes of a text file; one of ours has some ten thousand, a trajectory of an hour some ten million."""
@@ -72,6 +75,26 @@ def read_text(path: Path, what: str) -> str:
         raise InputError(f"{path} is not a text file; expected {what}.") from error
 
 
+def as_utf8(text: str) -> str:
+    """Text that can be written: bytes of a file name that are no UTF-8 become question marks."""
+    return text.encode(errors="replace").decode()
+
+
+def in_utf8(document: dict[str, object]) -> dict[str, object]:
+    """A document whose words can be written; names of files may hold anything."""
+    return {as_utf8(name): _in_utf8(value) for name, value in document.items()}
+
+
+def _in_utf8(value: object) -> object:
+    if isinstance(value, str):
+        return as_utf8(value)
+    if isinstance(value, dict):
+        return in_utf8(cast(dict[str, object], value))
+    if isinstance(value, list | tuple):
+        return [_in_utf8(one) for one in cast(Sequence[object], value)]
+    return value
+
+
 def make_folder(folder: Path | str) -> Path:
     """Makes an output folder, before any work is done for it."""
     folder = Path(folder)
@@ -98,7 +121,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` for UTF-8 text."""
-    write_bytes(path, text.encode())
+    write_bytes(path, as_utf8(text).encode())
 
 
 def npz_bytes(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
