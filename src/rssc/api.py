@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rssc.errors import InputError
-from rssc.footage.footage import read_frames
+from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
 from rssc.io.reference_file import read_reference
@@ -66,8 +66,7 @@ def calibrate(
     chosen = _chosen(CalibrateOptions, options, changes)
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
     for one in sources:
-        if not one.exists():
-            raise InputError(f"{one} does not exist; give a video file or a folder of images.")
+        require_source(one)
     if target is not None:
         _check_target(sources, chosen)
     with use_threads(jobs), wanted_progress(progress) as report:

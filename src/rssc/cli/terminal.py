@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from rssc.cli.options import Printing
-from rssc.io.files import in_utf8
+from rssc.io.reading import in_utf8
 from rssc.outputs.progress import show_progress
 from rssc.outputs.terminal import print_text
 from rssc.runtime.progress import Progress

@@ -36,7 +36,7 @@ from rssc.footage.misplaced import find_misplaced
 from rssc.footage.source import INTERLACED_MARK, FrameSource
 from rssc.footage.stretches import informative_stretches
 from rssc.footage.survey import Survey, survey_source
-from rssc.io.files import check_readable
+from rssc.io.reading import check_readable, unreadable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.camera import ActiveArea
 from rssc.model.finding import Finding
@@ -273,17 +273,31 @@ def survey_footage(
     return survey_source(Path(source), listed, ranges, bars)
 
 
+def require_source(path: Path) -> None:
+    """Checks that there is a source, before anything is done with it.
+
+    Raises:
+        InputError: There is none, or one that cannot be read.
+    """
+    try:
+        there, folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not there:
+        raise InputError(f"{path} does not exist; give a video file or a folder of images.")
+    if not folder:
+        check_readable(path)
+
+
 def open_source(path: Path, fps: float | None) -> FrameSource:
     """A video file or a folder of images with its frames listed."""
     # Imported here, because FFmpeg is slow to load and this module is imported for the type `Footage`.
     from rssc.footage.video import VIDEO_SUFFIXES, Video
 
     suffix = path.suffix.lower()
-    if not path.exists():
-        raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
+    require_source(path)
     if path.is_dir():
         return ImageFolder(path, fps)
-    check_readable(path)
     if suffix in _ANIMATED_SUFFIXES and len((animation := Video(path, fps)).names) > 1:
         return animation
     if suffix == ".webp" and _is_animated_webp(path):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import at_rate
-from rssc.io.files import as_utf8, check_readable, unreadable
+from rssc.io.reading import as_utf8, check_readable, unreadable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.metadata import Metadata
 
@@ -33,33 +33,33 @@ class ImageFolder:
         except OSError as error:
             raise unreadable(path, error) from error
         images = [f for f in files if f.suffix.lower() in IMAGE_SUFFIXES]
-        self._files = sorted(images, key=_natural_key)
+        self.files = sorted(images, key=_natural_key)
         decimals = [_decimal(f) for f in images]
         if all(decimals):
-            self._files = [f for _, f in sorted(zip(decimals, images, strict=True))]
-        self.names = tuple(as_utf8(f.name) for f in self._files)
+            self.files = [f for _, f in sorted(zip(decimals, images, strict=True))]
+        self.names = tuple(as_utf8(f.name) for f in self.files)
         self.notes: list[str] = []
-        if not self._files:
+        if not self.files:
             raise InputError(
                 f"the folder {path.name} contains no images that can be read{_others(files)}; expected files ending in "
                 f"{', '.join(sorted(IMAGE_SUFFIXES))}."
             )
-        check_readable(self._files[0])
-        stamps = _times_in_names([f.stem for f in self._files])
-        counters = _counters_in_names([f.stem for f in self._files])
+        check_readable(self.files[0])
+        stamps = _times_in_names([f.stem for f in self.files])
+        counters = _counters_in_names([f.stem for f in self.files])
         if fps is not None:
             own = stamps if stamps is not None else counters
-            self.times_s = np.arange(len(self._files)) / fps if own is None else at_rate(own, fps)
+            self.times_s = np.arange(len(self.files)) / fps if own is None else at_rate(own, fps)
         elif stamps is not None:
             self.times_s = stamps
-        elif len(self._files) >= FOOTAGE.min_frames:
+        elif len(self.files) >= FOOTAGE.min_frames:
             raise InputError(
                 f"the file names in {path.name} ({self.names[0]}, ...) are not time stamps; give the frame rate of the "
                 "camera (fps)."
             )
         else:
-            self.times_s = np.arange(len(self._files), dtype=np.float64)
-        self._look_at(self._files[0])
+            self.times_s = np.arange(len(self.files), dtype=np.float64)
+        self._look_at(self.files[0])
 
     def _look_at(self, first: Path) -> None:
         """What is unusual about an image, and so about all of them."""
@@ -78,7 +78,7 @@ class ImageFolder:
         """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
         for index in map(int, indices):
-            image = _read_image(self._files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = _read_image(self.files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values

@@ -12,7 +12,7 @@ from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
 from rssc.footage.metadata import read_metadata
 from rssc.footage.source import INTERLACED_MARK
-from rssc.io.files import check_readable
+from rssc.io.reading import check_readable
 from rssc.model.arrays import Image, IntArray
 from rssc.model.metadata import Metadata
 

@@ -14,7 +14,8 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
-from rssc.io.files import in_utf8, write_bytes, write_text
+from rssc.io.files import write_bytes, write_text
+from rssc.io.reading import in_utf8
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rssc.errors import InputError
-from rssc.io.files import read_text
+from rssc.io.reading import read_text
 from rssc.model.camera import LONGEST_EXPOSURE, ActiveArea, Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
 

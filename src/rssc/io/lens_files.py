@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.io.camera_file import check_camera
-from rssc.io.files import read_text
+from rssc.io.reading import read_text
 from rssc.io.yaml_file import read_yaml
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens

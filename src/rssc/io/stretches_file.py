@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, camera_document, camera_of
-from rssc.io.files import check_readable, npz_bytes
+from rssc.io.files import npz_bytes
+from rssc.io.reading import check_readable
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch

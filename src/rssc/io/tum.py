@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from rssc.errors import InputError
-from rssc.io.files import read_text
+from rssc.io.reading import read_text
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 

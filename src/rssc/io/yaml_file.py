@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from rssc.errors import InputError
-from rssc.io.files import read_text
+from rssc.io.reading import read_text
 
 
 class _Loader(yaml.SafeLoader):

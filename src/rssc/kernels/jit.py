@@ -16,6 +16,7 @@ folder.
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,8 @@ _OPTIONS = {
 }
 _PREFIX = "rssc-kernels-"
 _HERE = Path(__file__).parent
+_SHARED = "_RSSC_KERNELS"
+"""Variable by which a process tells those that it starts of its temporary folder."""
 _KEPT_SECONDS = 30 * 86400.0
 
 
@@ -54,7 +57,14 @@ def cache_folder() -> Path:
         if os.access(parent / name, os.W_OK):
             _remove_others(parent, name)
             return parent / name
-    return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    os.environ[_SHARED] = str(folder)
+    print(
+        f"rssc: kernels are compiled into {folder} for this run only, because no other place can be written to; set "
+        "NUMBA_CACHE_DIR to a folder that stays, and later runs start at once.",
+        file=sys.stderr,
+    )
+    return folder
 
 
 def _fingerprint() -> str:
@@ -67,7 +77,7 @@ def _fingerprint() -> str:
 
 def _places() -> Iterator[Path]:
     """Where compiled code may be kept, the best place first."""
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
+    if given := os.environ.get(_SHARED) or os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(given)
         return
     yield _HERE / "__pycache__"

@@ -8,7 +8,7 @@ from rssc.errors import InputError
 from rssc.names import LENS_NAMES, LensName
 
 Row = Literal["first", "middle", "last"]
-Border = Literal["replicate", "black"]
+Border = Literal["black", "crop", "replicate"]
 MotionName = Literal["hand_held", "shaky", "drone", "pan", "rotation", "static"]
 
 
@@ -20,8 +20,9 @@ class RectifyOptions:
     """The row (column, where the sensor reads sideways) whose time and pose the whole frame gets."""
     undistort: bool = False
     """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
-    border: Border = "replicate"
-    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
+    border: Border = "black"
+    """What becomes of pixels at the border that a frame did not see: black; cropped, with all frames cut to the largest
+    part that every one of them saw; or filled with the nearest pixels."""
 
     def __post_init__(self) -> None:
         _check("row", self.row, Row)

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rssc.io.files import as_utf8
+from rssc.io.reading import as_utf8
 from rssc.model.calibration import Calibration, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA

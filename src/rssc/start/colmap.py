@@ -120,8 +120,8 @@ def ransac_options(max_error: float) -> PycolmapObject:
     return options
 
 
-def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]]:
-    """Lens, image name to (3, 4) cam_from_world, and notes, of a COLMAP model in a folder, text or binary."""
+def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...], tuple[int, int]]:
+    """Lens, image name to (3, 4) cam_from_world, notes and image size of a COLMAP model in a folder, text or binary."""
     colmap = quiet_pycolmap()
     files = path.iterdir() if path.is_dir() else ()
     stems = {file.stem for file in files if file.suffix in (".bin", ".txt")}
@@ -150,4 +150,4 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]
         )
     lens = lens_from_colmap(cameras[0].model_name, np.median([camera.params for camera in cameras], axis=0))
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in images}
-    return lens, poses, notes
+    return lens, poses, notes, (cameras[0].width, cameras[0].height)
