@@ -1,5 +1,6 @@
 """Exports a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
 
+import json
 from pathlib import Path
 
 from rssc.errors import InputError
@@ -12,7 +13,7 @@ from rssc.outputs.exporters.exporter import Export, Exporter, Files
 from rssc.outputs.exporters.gsplat import GSPLAT
 from rssc.outputs.exporters.opencv import OPENCV, VINS
 from rssc.outputs.exporters.robotics import KALIBR, ROS
-from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
+from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO, TRANSFORMS_NAME
 from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
 from rssc.outputs.options import ExportOptions
 
@@ -57,7 +58,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     if stretch is not None:
         stretch = stretch.over_whole_image(calibration.frame_interval_s)
     _check(exporter, format_name, camera, options)
-    statement = _statement(calibration, exporter, camera)
+    statement = {"format": format_name, **_statement(calibration, exporter, camera)}
     return exporter.files(
         Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
     )  # fmt: skip
@@ -74,9 +75,24 @@ def write_export(
     else:
         folder = make_folder(output)
         paths = [folder / name for name in names]
+    for path in paths:
+        _check_replaced(path, format_name)
     for path, content in zip(paths, files.values(), strict=True):
         write_bytes(path, content)
     return paths
+
+
+def _check_replaced(path: Path, format_name: str) -> None:
+    """Refuses to replace a file of another tool: several have a transforms.json, and none can read the other's."""
+    if path.name != TRANSFORMS_NAME or not path.is_file():
+        return
+    try:
+        found: object = json.loads(path.read_bytes())
+        other = str(found["rssc"]["format"])  # pyright: ignore[reportIndexIssue, reportUnknownArgumentType]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        other = "another tool"
+    if other != format_name:
+        raise InputError(f"{path} is that of {other}, which {format_name} would replace; choose another folder.")
 
 
 def _stretch(calibration: Calibration, options: ExportOptions) -> Stretch:
