@@ -28,6 +28,7 @@ NAMES = {
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",
+    "fuzz": "damages the files of every reader: only errors of ours come out",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
     "breakage": "whether the gate fails on a kernel slowed twice and on wrong Jacobians",
     "cost": "CPU time of kernels in units of a reference kernel, and its scatter from run to run",

@@ -140,4 +140,5 @@ class Video:
 
 def _container(path: Path) -> InputContainer:
     # Absolute, because FFmpeg would take the `12` of `12:30:05.mp4` for a protocol.
-    return av.open(str(path.absolute()))
+    # Tags may be in any encoding.
+    return av.open(str(path.absolute()), metadata_errors="replace")

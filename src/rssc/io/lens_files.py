@@ -117,16 +117,20 @@ def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] 
 def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
     try:
         storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
-    except (cv2.error, SystemError) as error:
+        try:
+            return _stored_lens(path, storage)
+        finally:
+            storage.release()
+    except (cv2.error, SystemError, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path} is not an OpenCV YAML that OpenCV can read.") from error
-    try:
-        # A node that is not there gives None, and so an array without dimensions.
-        matrix = np.asarray(storage.getNode("camera_matrix").mat(), dtype=float)
-        coefficients = np.asarray(storage.getNode("distortion_coefficients").mat(), dtype=float)
-        size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
-        kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
-    finally:
-        storage.release()
+
+
+def _stored_lens(path: Path, storage: cv2.FileStorage) -> tuple[Lens, tuple[int, int] | None]:
+    # A node that is not there gives None, and so an array without dimensions.
+    matrix = np.asarray(storage.getNode("camera_matrix").mat(), dtype=float)
+    coefficients = np.asarray(storage.getNode("distortion_coefficients").mat(), dtype=float)
+    size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
+    kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
     if matrix.shape != (3, 3):
         raise InputError(f"{path} has no 3x3 camera_matrix; expected an OpenCV calibration.")
     coefficients = coefficients.ravel() if coefficients.ndim else np.zeros(4)

@@ -9,6 +9,7 @@ from rssc.names import LENS_NAMES, LensName
 
 Row = Literal["first", "middle", "last"]
 Border = Literal["black", "crop", "replicate"]
+_LARGEST_SIDE = 20_000
 MotionName = Literal["hand_held", "shaky", "drone", "pan", "rotation", "static"]
 
 
@@ -87,6 +88,10 @@ class SimulateOptions:
     """PNG frames instead of an H.264 video."""
 
     def __post_init__(self) -> None:
+        if not 2 <= min(self.width, self.height) <= max(self.width, self.height) <= _LARGEST_SIDE:
+            raise InputError(
+                f"the image size is {self.width} x {self.height}; expected 2 to {_LARGEST_SIDE} pixels on a side."
+            )
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}; expected 0 or a positive number.")
         if self.lens not in LENS_NAMES:

@@ -63,7 +63,11 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
     """
     partial = partial_name(path)
     try:
-        with av.open(str(source)) as old, av.open(str(partial), "w", format=CONTAINERS[path.suffix.lower()]) as new:
+        kind = CONTAINERS[path.suffix.lower()]
+        with (
+            av.open(str(source), metadata_errors="replace") as old,
+            av.open(str(partial), "w", format=kind) as new,
+        ):
             _write(old, new, iter(pictures), end_s, size)
         partial.replace(path)
     except (FFmpegError, ValueError) as error:
