@@ -1,4 +1,4 @@
-"""Damages the files of one reader for a while: `python -m benchmarks.fuzz_reader NAME SEED SECONDS FOLDER`.
+"""Damages the files of one reader for a while: `python -m benchmarks.fuzz_reader NAME SEED SECONDS FOLDER CASES`.
 
 It is a process of its own, because a library in C may end it, or never return. The last line is a JSON object with the
 number of cases, of those that were read nevertheless, and the first that raised anything but an error of ours.
@@ -22,7 +22,7 @@ from rssc.errors import RsscError
 Change = tuple[str, float, bytes]
 """What is done to bytes, where (as a share of them), and what with."""
 
-_CASES_AT_ONCE = 200
+CASES_AT_ONCE = 200
 _MEMORY_BYTES = 6 << 30
 """Address space of the process: damaged sizes are refused here, and not by the machine."""
 _TOKENS = (
@@ -100,11 +100,13 @@ def property_of(cases: Cases, names: tuple[str, ...]) -> Callable[[], None]:
     return only_errors_of_ours
 
 
-def fuzz(name: str, first_seed: int, seconds: float, folder: Path) -> dict[str, Any]:
+def fuzz(
+    name: str, first_seed: int, seconds: float, folder: Path, cases_at_once: int = CASES_AT_ONCE
+) -> dict[str, Any]:
     """Runs cases for a while; returns their number and the first failure, as small as it can be made."""
     cases = Cases(READERS[name], folder)
     common = settings(
-        max_examples=_CASES_AT_ONCE, deadline=None, database=None, suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
+        max_examples=cases_at_once, deadline=None, database=None, suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
 
         phases=(Phase.generate, Phase.shrink), print_blob=False,
     )  # fmt: skip
@@ -120,12 +122,12 @@ def fuzz(name: str, first_seed: int, seconds: float, folder: Path) -> dict[str, 
 
 
 def main(words: list[str]) -> None:
-    name, first_seed, seconds, folder = words
+    name, first_seed, seconds, folder, cases_at_once = words
     if sys.platform != "win32":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    print(json.dumps(fuzz(name, int(first_seed), float(seconds), Path(folder))))
+    print(json.dumps(fuzz(name, int(first_seed), float(seconds), Path(folder), int(cases_at_once))))
 
 
 if __name__ == "__main__":

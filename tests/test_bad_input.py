@@ -201,7 +201,7 @@ def test_animations_are_videos(tmp_path):
     with pytest.raises(InputError, match="animated WebP"):
         open_source(write_animation(tmp_path / "a.webp", images), None)
     for name in ("a.gif", "a.png", "a.webp", "a.jpg"):
-        cv2.imwrite(str(tmp_path / f"still_{name}"), images[0])
+        cv2.imwrite(str(tmp_path / f"still_{name}"), cv2.cvtColor(images[0], cv2.COLOR_GRAY2BGR))
         with pytest.raises(InputError, match="is a still photo"):
             open_source(tmp_path / f"still_{name}", None)
 
@@ -253,7 +253,7 @@ def test_a_frame_out_of_order_is_left_out(tmp_path):
 def test_clips_are_compared_before_the_work(tmp_path):
     images = panning_images(12)
     one = write_video(tmp_path / "one.mp4", images, list(range(12)))
-    small = [image[:80, :100].copy() for image in panning_images(12, step=-2.0)]
+    small = [image[79::-1, 99::-1].copy() for image in panning_images(12)]
     other = write_video(tmp_path / "other.mp4", small, list(range(12)))
     chosen, notes = choose([one, one], CalibrateOptions())
     assert len(chosen) == 1 and "one.mp4 was given twice, and is used once" in notes[0]
@@ -304,7 +304,7 @@ def test_a_clip_that_cannot_be_told_has_no_numbers(tmp_path):
     assert "the camera hardly moved" in page and "What to record" in page
     for word in ("0.00000", "Focal length", "placeholder", "0 observations", "pinhole", "Do not use"):
         assert word not in page
-    assert "0 frames" not in render_report(found).split("<body>")[1].split("<main>")[0]
+    assert " 0 frames" not in render_report(found).split("<body>")[1].split("<main>")[0]
     for text in (calibration_text(found), calibration_html(found)):
         assert "the camera hardly moved" in text and "Focal" not in text and "pinhole" not in text
     found.save(tmp_path / "calibration.json")
@@ -335,7 +335,8 @@ def test_names_that_are_no_utf8(saved, tmp_path, capsys):
 def test_sources_whose_names_are_no_utf8(tmp_path):
     video = write_video(tmp_path / "a.mp4", panning_images(12), list(range(12)))
     assert len(read_footage(video.rename(tmp_path / os.fsdecode(b"caf\xe9.mp4")))) == 12
-    folder = write_images(tmp_path / os.fsdecode(b"\xe9"), [f"{i}.png" for i in range(9)])
+    folder = write_images(tmp_path / "images", [f"{i}.png" for i in range(9)])
+    folder = folder.rename(tmp_path / os.fsdecode(b"\xe9"))
     for file in sorted(folder.iterdir()):
         file.rename(folder / os.fsdecode(b"\xe9" + file.name.encode()))
     assert read_footage(folder, fps=30).names[0] == "?0.png"

@@ -206,6 +206,9 @@ def simulate(
         The video, or the folder where the frames are images.
     """
     chosen = _chosen(SimulateOptions, options, changes)
+    folder = make_folder(output)
+    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
+        raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     clip = render_clip(
         ClipOptions(
             chosen.width, chosen.height, chosen.frames, chosen.fps,
@@ -213,9 +216,6 @@ def simulate(
             motion=chosen.motion, seed=chosen.seed, image_noise=chosen.noise, exposure=chosen.exposure, colour=True,
         )
     )  # fmt: skip
-    folder = make_folder(output)
-    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
-        raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     with wanted_progress(progress) as report, Stages(report)("rendering") as share:
         write_clip(clip, folder, video=not chosen.images, report=share)
     return folder if chosen.images else folder / VIDEO_NAME

@@ -139,11 +139,8 @@ def read_footage(
     count = len(listed.names)
     _check_count(path, count, "has")
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
-    if frames is not None and end - begin < FOOTAGE.min_frames:
-        raise InputError(
-            f"frames {_range_words(frames)} of {path.name} are {max(0, end - begin)} frames; expected at least "
-            f"{FOOTAGE.min_frames} out of 0:{count}."
-        )
+    if frames is not None:
+        _check_range(path, frames, begin, end, count)
     metadata, remarks = listed.read_metadata()
     images, numbers, cropped = _read_all(listed, begin, end, path, survey.active if survey else None, report)
     misplaced = find_misplaced(images)
@@ -189,8 +186,13 @@ def _joined(numbers: IntArray) -> str:
     return " and ".join(map(str, numbers.tolist()))
 
 
-def _range_words(frames: tuple[int | None, int | None]) -> str:
-    return ":".join("" if end is None else str(end) for end in frames)
+def _check_range(path: Path, frames: tuple[int | None, int | None], begin: int, end: int, count: int) -> None:
+    if end - begin < FOOTAGE.min_frames:
+        asked = ":".join("" if one is None else str(one) for one in frames)
+        raise InputError(
+            f"frames {asked} of {path.name} are {max(0, end - begin)} frames; expected at least {FOOTAGE.min_frames} "
+            f"out of 0:{count}."
+        )
 
 
 def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Finding:
@@ -232,6 +234,7 @@ def choose_stretches(
     count = len(listed.names)
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
+        _check_range(Path(source), frames, begin, end, count)
         return [(begin, end)], ()
     if count <= FOOTAGE.max_frames:
         return [(0, count)], ()

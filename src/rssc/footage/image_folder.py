@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -63,11 +64,11 @@ class ImageFolder:
 
     def _look_at(self, first: Path) -> None:
         """What is unusual about an image, and so about all of them."""
-        as_stored = _read_image(first, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
-        turned = _read_image(first, cv2.IMREAD_GRAYSCALE)
+        as_stored = read_image(first, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+        turned = read_image(first, cv2.IMREAD_GRAYSCALE)
         if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
             self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
-        raw = _read_image(first, cv2.IMREAD_UNCHANGED) if as_stored is None else None
+        raw = read_image(first, cv2.IMREAD_UNCHANGED) if as_stored is None else None
         if raw is not None and raw.dtype.kind == "f":
             raise InputError(
                 f"{first.name} has {8 * raw.dtype.itemsize}-bit floating-point values, whose black and white are not "
@@ -78,7 +79,7 @@ class ImageFolder:
         """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
         for index in map(int, indices):
-            image = _read_image(self.files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = read_image(self.files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values
@@ -88,7 +89,7 @@ class ImageFolder:
         return Metadata(), ()
 
 
-def _read_image(file: Path, flags: int) -> NDArray[np.generic] | None:
+def read_image(file: Path, flags: int) -> NDArray[Any] | None:
     """An image, as OpenCV reads it; None where it cannot. Decoding bytes, because OpenCV knows no odd file names."""
     try:
         data = np.fromfile(file, np.uint8)

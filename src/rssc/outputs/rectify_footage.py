@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.footage import require_source
-from rssc.footage.image_folder import IMAGE_SUFFIXES
+from rssc.footage.image_folder import IMAGE_SUFFIXES, read_image
 from rssc.footage.video import Video
 from rssc.io.files import make_folder, write_bytes
 from rssc.model.arrays import IntArray
@@ -146,7 +146,7 @@ def _rectify_folder(
         for number in numbers[begin:end]:
             task = tasks[number]
             # Unchanged: bit depth, colours and transparency; EXIF rotation is ignored, so that rows stay the sensor's.
-            image = cv2.imread(str(source / task.name), cv2.IMREAD_UNCHANGED)
+            image = read_image(source / task.name, cv2.IMREAD_UNCHANGED)
             if image is None:
                 raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
             _check_size(task.name, image.shape[1], image.shape[0], camera)
