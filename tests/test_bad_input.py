@@ -251,14 +251,14 @@ def test_a_frame_out_of_order_is_left_out(tmp_path):
 
 
 def test_clips_are_compared_before_the_work(tmp_path):
-    images = panning_images(12)
-    one = write_video(tmp_path / "one.mp4", images, list(range(12)))
-    small = [image[79::-1, 99::-1].copy() for image in panning_images(12)]
-    other = write_video(tmp_path / "other.mp4", small, list(range(12)))
-    chosen, notes = choose([one, one], CalibrateOptions())
-    assert len(chosen) == 1 and "one.mp4 was given twice, and is used once" in notes[0]
+    names = [f"{i}.png" for i in range(12)]
+    one = write_images(tmp_path / "one", names)
+    other = write_images(tmp_path / "other", names, [image[79::-1, 99::-1].copy() for image in panning_images(12)])
+    options = CalibrateOptions(fps=30.0)
+    chosen, notes = choose([one, one], options)
+    assert len(chosen) == 1 and "one was given twice, and is used once" in notes[0]
     with pytest.raises(InputError, match=r"100 x 80 and .* pixels; expected one camera in one mode"):
-        choose([one, other], CalibrateOptions())
+        choose([one, other], options)
 
 
 def test_a_start_is_looked_at_before_the_work(saved, tmp_path, monkeypatch):

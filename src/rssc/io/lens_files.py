@@ -1,8 +1,8 @@
 """Reads a lens from calibration files of other tools: Kalibr camchains and OpenCV YAML."""
 
 from pathlib import Path
+from typing import cast
 
-import cv2
 import numpy as np
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
@@ -38,6 +38,18 @@ class KalibrCamera(BaseModel):
     """(4, 4) cam_from_imu."""
     line_delay: float | None = None
     """Seconds from one row to the next, top to bottom."""
+
+
+class OpenCvMatrix(BaseModel):
+    """A matrix as OpenCV writes it."""
+
+    rows: int
+    cols: int
+    data: tuple[float, ...]
+
+    @property
+    def array(self) -> FloatArray:
+        return np.array(self.data, dtype=float).reshape(self.rows, self.cols)
 
 
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
@@ -115,22 +127,22 @@ def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] 
 
 
 def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
+    document = read_yaml(path)
+    fields: dict[str, object] = {}
+    if isinstance(document, dict):
+        fields = {str(name): value for name, value in cast(dict[object, object], document).items()}
     try:
-        storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
-        try:
-            return _stored_lens(path, storage)
-        finally:
-            storage.release()
-    except (cv2.error, SystemError, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{path} is not an OpenCV YAML that OpenCV can read.") from error
-
-
-def _stored_lens(path: Path, storage: cv2.FileStorage) -> tuple[Lens, tuple[int, int] | None]:
-    # A node that is not there gives None, and so an array without dimensions.
-    matrix = np.asarray(storage.getNode("camera_matrix").mat(), dtype=float)
-    coefficients = np.asarray(storage.getNode("distortion_coefficients").mat(), dtype=float)
-    size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
-    kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
+        matrix, coefficients = (
+            OpenCvMatrix.model_validate(fields[name]).array if name in fields else np.array(None, dtype=float)
+            for name in ("camera_matrix", "distortion_coefficients")
+        )
+        width, height = (int(cast(float, fields.get(name, 0))) for name in ("image_width", "image_height"))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"{path} has a matrix or an image size that is none; expected an OpenCV calibration."
+        ) from error
+    size = (width, height)
+    kind = str(fields.get("distortion_model") or fields.get("model") or "")
     if matrix.shape != (3, 3):
         raise InputError(f"{path} has no 3x3 camera_matrix; expected an OpenCV calibration.")
     coefficients = coefficients.ravel() if coefficients.ndim else np.zeros(4)

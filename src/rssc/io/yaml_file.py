@@ -1,4 +1,4 @@
-"""YAML files of other tools."""
+"""YAML files of other tools, OpenCV's among them: its own reader crashes on some that are damaged."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -19,6 +19,14 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)  # pyright: ignore[reportArgumentType]
 
 
+def _matrix(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
+    """rows, cols and data of a matrix of OpenCV's."""
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
+
+
 def read_yaml(path: Path) -> Any:
     """The contents of a YAML file.
 
@@ -26,6 +34,9 @@ def read_yaml(path: Path) -> Any:
         InputError: It cannot be read, or is no YAML.
     """
     text = read_text(path, "YAML")
+    if text.startswith("%YAML:"):
+        # OpenCV's own way to write the version, which YAML does not allow.
+        text = text.partition("\n")[2]
     try:
         return yaml.load(text, _Loader)
     except RecursionError as error:
