@@ -11,3 +11,12 @@ def chromium() -> str | None:
     """Path of an installed Chromium, or None; RSSC_CHROMIUM names one that is elsewhere."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return os.environ.get("RSSC_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+def until(page, condition):
+    """Waits; playwright's own wait_for_function evaluates strings in the page, which the page's policy forbids."""
+    for _ in range(300):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never true: {condition}")

@@ -345,10 +345,11 @@ def test_sources_whose_names_are_no_utf8(tmp_path):
 def test_tools_of_one_file_name_do_not_replace_each_other(saved, tmp_path):
     write_export(saved, "nerfstudio", tmp_path)
     write_export(saved, "nerfstudio", tmp_path)
-    with pytest.raises(InputError, match=r"transforms\.json is that of nerfstudio, which instant-ngp would replace"):
+    with pytest.raises(InputError, match="was not written by rssc export --to instant-ngp"):
         write_export(saved, "instant-ngp", tmp_path)
     (tmp_path / "transforms.json").write_text("{}")
-    with pytest.raises(InputError, match="that of another tool"):
+    (tmp_path / "sparse_pc.ply").unlink()
+    with pytest.raises(InputError, match="was not written by rssc export --to nerfstudio"):
         write_export(saved, "nerfstudio", tmp_path)
 
 

@@ -8,14 +8,17 @@ import pytest
 import rssc
 from rssc.errors import InputError
 from rssc.experiments.synthetic import DEFAULT, simulate, trial_seed
-from rssc.inference.motion import MOTION, loose_prior, settle_motion
+from rssc.inference.motion import MOTION, alternation, follow_fast_motion, loose_prior, settle_motion
+from rssc.inference.robust import restart, robust_adjust
 from rssc.kernels import lie
 from rssc.kernels.motion_prior import motion_prior_blocks, motion_prior_cost, motion_residuals
 from rssc.model import Scene, Tracks, Trajectory
+from rssc.pipeline.causes import CAUSE_LIMITS
+from rssc.simulation import simulate_scene
 from rssc.solver.bundle import adjust_with
 from rssc.solver.motion_strength import estimate_motion_prior
 from rssc.solver.options import AdjustOptions, MotionPrior
-from rssc.solver.problem import build_problem
+from rssc.solver.problem import build_problem, with_trajectory
 from tests.builders import make_camera, make_scene
 
 SIGMAS = np.array([2.0, 2.0, 2.0, 5.0, 5.0, 5.0])
@@ -146,3 +149,20 @@ def test_auto_is_closer_than_a_coarse_spline_on_fast_motion():
             errors.setdefault(name, []).append(error)
     rms = {name: np.sqrt(np.mean(np.square(values))) for name, values in errors.items()}
     assert rms["auto"] < 0.4 * rms["te"]
+
+
+def test_finer_knots_follow_vibration_that_two_knots_per_frame_do_not():
+    scene = simulate_scene(
+        9_277, frame_count=40, point_count=250, pixel_noise=0.05, world="corridor", track_length=20,
+        start_readout_ratio=0.5, vibration_px=3.0, vibration_hz=16.0,
+    ).scene  # fmt: skip
+    common = AdjustOptions(motion_prior=loose_prior(with_trajectory(scene)))
+    current = robust_adjust(restart(with_trajectory(scene), scene.tracks), common=common)
+    coarse = settle_motion(current, common)
+    fine = follow_fast_motion(coarse, common)
+    errors = [abs(one.scene.camera.shutter.readout_ratio - 0.5) for one in (coarse, fine)]
+    assert alternation(coarse).amount_px > MOTION.fast_px and fine.options.knot_spacing == MOTION.fine_spacing
+    assert alternation(fine).correlation > CAUSE_LIMITS.followed
+    assert errors[0] > 5 * coarse.covariance.sigma("readout_ratio")
+    assert errors[1] < min(0.5 * errors[0], 4 * fine.covariance.sigma("readout_ratio"))
+    assert follow_fast_motion(fine, common).options.knot_spacing == MOTION.fine_spacing

@@ -6,7 +6,7 @@ import pytest
 
 from rssc.io.reference_file import Reference
 from rssc.model import Lens
-from tests.browser import FLAGS, chromium
+from tests.browser import FLAGS, chromium, until
 from tests.test_report import adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
 CHROMIUM = chromium()
@@ -62,15 +62,6 @@ def open_page(browser, report):
 def page(open_page):
     """One wide, light page for all that is done with the mouse and the keyboard."""
     return open_page()
-
-
-def until(page, condition):
-    """Waits; playwright's own wait_for_function evaluates strings in the page, which the page's policy forbids."""
-    for _ in range(300):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never true: {condition}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

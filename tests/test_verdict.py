@@ -11,6 +11,7 @@ from rssc.inference.infer import Inference
 from rssc.inference.motion import Alternation
 from rssc.inference.uncertainty import Uncertainty
 from rssc.model.covariance import Covariance
+from rssc.pipeline.causes import find_wrong_models
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.result import make_result
@@ -41,7 +42,7 @@ def test_small_error_bars_are_fine():
 @pytest.mark.parametrize(
     ("sigmas", "lost", "word"),
     [
-        ({"readout_ratio": 0.01}, False, "readout"),
+        ({"readout_ratio": 0.02}, False, "readout"),
         ({"readout_ratio": 0.5}, True, "readout"),
         ({"readout_ratio": np.inf}, True, "readout"),
         ({"fy": 10.0}, False, "focal"),
@@ -98,9 +99,12 @@ def test_vibration_that_frames_do_not_resolve_is_weak_and_the_result_says_what_m
     known = replace(adjustment.covariance, matrix=1e-4 * adjustment.covariance.matrix)
     uncertainty = Uncertainty(known, {"noise": {"readout_ratio": 1.0}})
     verdicts = []
-    # Simulated: up to 6 Hz at 30 frames per second; a real hand-held clip; simulated up to 15 Hz.
-    for alternation in (0.44, -0.3, -0.4):
-        inference = Inference(adjustment, uncertainty, (), 0.0, alternation=Alternation(alternation, 1.0))
+    # Slow motion; fast motion that finer knots follow; one that they do not follow.
+    for amount, resolved in ((0.1, -0.6), (1.0, 0.3), (1.0, -0.4)):
+        inference = Inference(
+            adjustment, uncertainty, (), 0.0,
+            alternation=Alternation(-0.5, amount), resolved=Alternation(resolved, 0.1),
+        )  # fmt: skip
         stretch = make_stretch(adjustment.scene)
         one = StretchResult(inference, stretch, 1 / 30, np.ones(20, bool), (), {})
         combined = Combined(adjustment.scene.camera, known, 1 / 30, (one,), (stretch,))
@@ -135,11 +139,26 @@ def test_a_camera_that_is_not_rigid_is_named_first_with_its_amount(cause, amount
     uncertainty = Uncertainty(adjustment.covariance, {"noise": {"readout_ratio": 1.0}})
     departure = Departure(cause, amount, 1e-6, np.zeros((5, 5)), np.zeros((0, 2)))
     # What a camera is not rigid by looks like vibration, too, and is not called so.
-    inference = Inference(adjustment, uncertainty, (), 0.0, alternation=Alternation(-0.9, 5.0), departures=(departure,))
+    inference = Inference(
+        adjustment, uncertainty, (), 0.0,
+        alternation=Alternation(-0.5, 5.0), resolved=Alternation(-0.4, 0.1), departures=(departure,),
+    )  # fmt: skip
     one = StretchResult(inference, make_stretch(adjustment.scene), 1 / 30, np.ones(20, bool), (), {})
     found = judge(Combined(adjustment.scene.camera, adjustment.covariance, 1 / 30, (one,), (one.stretch,)))
     assert found.status == "weak" and words in found.reasons[0]
     assert found.causes[0] == cause and "vibration" not in found.causes
+
+
+@pytest.mark.parametrize(("resolved", "warped"), [(-0.3, True), (0.4, False)])
+def test_frames_that_go_to_and_fro_are_warped_where_no_motion_explains_them(resolved, warped):
+    adjustment = rssc.adjust(simulate_scene(4, frame_count=20, point_count=150, pixel_noise=0.1).scene)
+    uncertainty = Uncertainty(adjustment.covariance, {"noise": {"readout_ratio": 1.0}})
+    inference = Inference(
+        adjustment, uncertainty, (), 0.0,
+        alternation=Alternation(-0.9, 2.0), resolved=Alternation(resolved, 0.5),
+    )  # fmt: skip
+    found = [one.cause for one in find_wrong_models(inference)]
+    assert found[:1] == (["electronic_stabilisation"] if warped else [])
 
 
 def test_summary_of_a_simulated_walk():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rssc.errors import InputError
+from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
@@ -66,7 +67,7 @@ def calibrate(
     chosen = _chosen(CalibrateOptions, options, changes)
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
     for one in sources:
-        require_source(one)
+        _existing(one)
     if target is not None:
         _check_target(sources, chosen)
     with use_threads(jobs), wanted_progress(progress) as report:
@@ -144,7 +145,9 @@ def export(
     Returns:
         The files.
     """
-    return write_export(_loaded(calibration), to, Path(output), _chosen(ExportOptions, options, changes))
+    found = _loaded(calibration)
+    found.refuse_wrong_stretches()
+    return write_export(found, to, Path(output), _chosen(ExportOptions, options, changes))
 
 
 def report(
@@ -164,10 +167,13 @@ def report(
     chosen, found = _chosen(ReportOptions, options, changes), _loaded(calibration)
     if output is None:
         output = REPORT_NAME if isinstance(calibration, Calibration) else Path(calibration).with_name(REPORT_NAME)
+    found.refuse_wrong_stretches()
+    if chosen.source is not None and found.provenance.sources:
+        names_of(_existing(chosen.source), found.provenance.sources)
     moved = chosen.source
     write_report(
         found, output,
-        images=read_frames if moved is None else lambda _, numbers: read_frames(moved, numbers),
+        images=None if moved is None else lambda _, numbers: read_frames(moved, numbers),
         reference=None if chosen.compare is None else read_reference(Path(chosen.compare), found),
     )  # fmt: skip
     return Path(output)
@@ -219,6 +225,12 @@ def simulate(
     with wanted_progress(progress) as report, Stages(report)("rendering") as share:
         write_clip(clip, folder, video=not chosen.images, report=share)
     return folder if chosen.images else folder / VIDEO_NAME
+
+
+def _existing(source: Name) -> Path:
+    path = Path(source)
+    require_source(path)
+    return path
 
 
 def _loaded(calibration: Calibration | Name) -> Calibration:

@@ -23,3 +23,14 @@ class UnexplainedTracksError(NotCalibratableError):
     """No motion of a rigid camera through a scene at rest explains how points move in the image."""
 
     cause = "misfit"
+
+
+def error_words(error: Exception) -> tuple[str, int] | None:
+    """What a user is told of an error, in one line, and the exit code; None for a fault of our own."""
+    if isinstance(error, RsscError):
+        return str(error), error.exit_code
+    if isinstance(error, MemoryError):
+        return "not enough memory for these frames; choose fewer with --frames A:B.", 2
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or error}.", 2
+    return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import tyro
 
 from rssc import __version__
+from rssc.cli.app import App
 from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
@@ -26,13 +27,15 @@ from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
-from rssc.errors import InputError, RsscError
+from rssc.errors import InputError, error_words
+from rssc.runtime.ending import ToldToEnd, end_at_once, ending_on_signals
 
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
 
 COMMANDS = {
     "demo": Demo,
+    "app": App,
     "check": Check,
     "calibrate": Calibrate,
     "rectify": Rectify,
@@ -51,6 +54,7 @@ _CONFIG = (
 )  # fmt: skip
 _WIDEST = 100
 """Columns of help, however wide the terminal is."""
+_SIGINT_CODE = 130
 _SIGPIPE_CODE = 141
 """As of a program that is ended because nobody reads what it prints any more."""
 
@@ -67,8 +71,12 @@ class Command(Protocol):
 def main() -> None:
     """Entry point of the `rssc` command."""
     try:
-        code = run(sys.argv[1:])
-        sys.stdout.flush()
+        with ending_on_signals():
+            code = run(sys.argv[1:])
+            sys.stdout.flush()
+    except ToldToEnd as told:
+        # At once: to take everything down in order may take long, and nobody waits for it.
+        end_at_once(told.exit_code)
     except BrokenPipeError:
         # Python would complain when it flushes what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -98,14 +106,13 @@ def run(words: Sequence[str]) -> int:
         return command.run(terminal)
     except BrokenPipeError:
         raise
-    except RsscError as error:
-        message, code = str(error), error.exit_code
-    except MemoryError:
-        message, code = "not enough memory for these frames; choose fewer with --frames A:B.", 2
-    except OSError as error:
-        message, code = f"{error.filename or 'a file'}: {error.strerror or error}.", 2
     except KeyboardInterrupt:
-        return 130
+        return _SIGINT_CODE
+    except Exception as error:
+        told = error_words(error)
+        if told is None:
+            raise
+        message, code = told
     print(f"rssc: {message}", file=sys.stderr)
     if "--json" in words and not (terminal is not None and terminal.given):
         from rssc.cli.terminal import print_document

@@ -37,21 +37,27 @@ class Calibrate:
     def run(self, terminal: "Terminal") -> int:
         from rssc.api import calibrate
         from rssc.io.calibration_file import calibration_document
-        from rssc.io.files import make_folder
-        from rssc.outputs.result_folder import write_results
+        from rssc.io.files import check_folder
+        from rssc.outputs.result_folder import folder_for, write_results
         from rssc.outputs.terminal import print_calibration
 
         if not self.sources:
             raise InputError("there is no source; give a video file or a folder of images.")
-        folder = make_folder(self.output)
+        folder = check_folder(self.output)
         with terminal.progress() as progress:
             calibration = calibrate(self.sources, self.options, target=self.target, jobs=self.jobs, progress=progress)
-        write_results(calibration, folder)
-        terminal.give({**calibration_document(calibration), "folder": str(folder)})
+        place = folder_for(calibration, folder)
+        kept = write_results(calibration, place)
+        terminal.give({**calibration_document(calibration), "folder": str(place)})
+        why = "; ".join(calibration.reasons)
+        if place != folder:
+            raise NotCalibratableError(f"{why.rstrip('.')}. The earlier answer in {folder} stays; see {place}.")
         if not calibration.stretches:
-            raise NotCalibratableError("; ".join(calibration.reasons))
+            raise NotCalibratableError(why)
         print_calibration(terminal.console, calibration, verbose=terminal.verbose)
         terminal.say(
             f"Written to {folder}: calibration.json, report.html, trajectory.tum, points.ply, stretches.npz", wrap=False
         )
+        for sentence in kept:
+            terminal.say(sentence, wrap=False)
         return exit_code(calibration)

@@ -44,7 +44,7 @@ class Demo:
             with Stages(progress)("rendering") as report:
                 write_clip(clip, video.parent, video=True, report=report)
             calibration = calibrate(video, jobs=self.jobs, progress=progress)
-        write_results(calibration, folder)
+        kept = write_results(calibration, folder)
         terminal.give(
             {**calibration_document(calibration), "truth": truth_document(clip), "folder": str(folder)}
         )  # fmt: skip
@@ -53,4 +53,6 @@ class Demo:
             f"{time.perf_counter() - began:.0f} s; the clip with its truth is in {video.parent}, the calibration in "
             f"{folder}.\nLook at {folder / REPORT_NAME} in a browser.\nNow your own video: rssc calibrate VIDEO -o OUT"
         )
+        for sentence in kept:
+            terminal.say(sentence, wrap=False)
         return exit_code(calibration)

@@ -8,7 +8,6 @@ advises.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rssc.errors import NotCalibratableError
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens
 from rssc.runtime.progress import Report, unreported
+from rssc.runtime.temporary import temporary_folder
 from rssc.start.colmap import SEED, lens_from_colmap, quiet_pycolmap
 
 COLMAP_MODELS = {model.name: model.colmap.name for model in LENS_MODELS.values()} | {"radial": "RADIAL"}
@@ -56,8 +56,8 @@ def run_colmap(
         NotCalibratableError: COLMAP finds no model.
     """
     colmap = quiet_pycolmap()
-    with TemporaryDirectory(prefix="rssc-") as work:
-        database = Path(work) / "database.db"
+    with temporary_folder() as work:
+        database = work / "database.db"
         colmap.extract_features(
             database, folder, image_names=list(names), camera_mode=colmap.CameraMode.SINGLE,
             reader_options=colmap.ImageReaderOptions(camera_model=camera_model),

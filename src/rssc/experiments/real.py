@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import RefinedStretch, infer_refined, refine_stretch
 from rssc.pipeline.target import calibrate_target
 from rssc.runtime.progress import Progress, Stages, silent
+from rssc.runtime.temporary import temporary_folder
 
 COLMAP, TARGET = "colmap", "target"
 REAL_METHODS = (COLMAP, *METHOD_NAMES, TARGET)
@@ -140,9 +140,9 @@ class _Work:
         """COLMAP with the lens model of the truth, as if it were known beforehand, or one that it can adjust."""
         footage, true_model = self._footage, self._recording.truth.lens.model
         model = COLMAP_MODELS[_COLMAP_LENS.get(true_model, true_model)]
-        with TemporaryDirectory(prefix="rssc-") as folder:
-            names = _write_images(footage, Path(folder))
-            found: ColmapResult = run_colmap(Path(folder), names, camera_model=model, refine_principal_point=True,
+        with temporary_folder() as folder:
+            names = _write_images(footage, folder)
+            found: ColmapResult = run_colmap(folder, names, camera_model=model, refine_principal_point=True,
                                report=lambda share: self._progress(COLMAP, share))  # fmt: skip
         placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
         poses = np.array([found.cam_from_world[names[i]] for i in placed])

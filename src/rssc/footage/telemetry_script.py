@@ -12,6 +12,7 @@ not named here never leaves this program: places, dates and serial numbers.
 
 import json
 import math
+import signal
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -27,10 +28,12 @@ NUMBERS = frozenset(
     | {"Default.Metadata.timelapse_interval"}
 )
 WORDS = frozenset({"Default.EISE", "Default.EISA", "Default.VFOV", "Default.DZOM", "Default.Metadata.fov_type"})
+_PR_SET_PDEATHSIG = 1
 _MOTION = ("Gyroscope", "Quaternion")
 
 
 def main(package: str, video: str, memory: str) -> None:
+    _end_with_parent()
     _limit_memory(int(memory))
     sys.path.insert(0, package)
     try:
@@ -94,6 +97,14 @@ def _exposures(sample: dict[str, dict[str, Any]]) -> list[float]:
     if isinstance(milliseconds, int | float):
         found.append(1e-3 * milliseconds)
     return [float(one) for one in found if isinstance(one, int | float) and math.isfinite(one) and one > 0]
+
+
+def _end_with_parent() -> None:
+    """Lets Linux end this process when the one that started it is killed: the parser leaves no room for a thread."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _limit_memory(size: int) -> None:

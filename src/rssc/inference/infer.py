@@ -7,7 +7,8 @@ The steps:
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
     motion     a dense spline, as smooth as the data say (see `motion`)
-    lens       once more, with that motion and on all tracks; then outliers and motion once more
+    lens       once more, with that motion and on all tracks; then outliers and motion once more, with finer knots
+               where it is fast
     assess     one calibrated standard deviation per parameter
 
 The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
@@ -23,7 +24,7 @@ from rssc.inference.departures import Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
-from rssc.inference.motion import Alternation, alternation, find_motion, loose_prior, settle_motion
+from rssc.inference.motion import Alternation, alternation, find_motion, follow_fast_motion, loose_prior, settle_motion
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
@@ -47,7 +48,9 @@ class Inference:
     shutters: tuple[Candidate, ...] = ()
     """"rows", "columns" and "global", on a subset of the tracks."""
     alternation: Alternation = field(default_factory=Alternation)
-    """Of the motion: negative where the camera vibrates faster than its frames resolve."""
+    """Of the motion with two knots per frame: its amount tells fast motion."""
+    resolved: Alternation = field(default_factory=Alternation)
+    """The same with finer knots where it is fast: negative where these do not follow it either."""
     departures: tuple[Departure, ...] = ()
     """What the camera does that the model does not know."""
 
@@ -109,15 +112,17 @@ def infer(
         lenses = put_first(lenses, prefer)
     report(0.8)
     chosen = lenses[0].adjustment
-    best = settle_motion(chosen, common, without_outliers(chosen))
+    settled = settle_motion(chosen, common, without_outliers(chosen))
+    fine = follow_fast_motion(settled, common)
     report(0.9)
+    best, departures = _rigid_or_not(settled, fine)
     correlation = track_correlation(best)
-    departures = find_departures(best)
     if "points" not in common.fixed:
         # A board that is not as described looks like a camera that is not rigid: first the board is checked.
         best, departures = take_out(best, departures)
     uncertainty = _assess(best, lenses, departures)
-    return Inference(best, uncertainty, lenses, correlation, shutters, alternation(best), departures)
+    moves = alternation(settled), alternation(fine)
+    return Inference(best, uncertainty, lenses, correlation, shutters, *moves, departures)
 
 
 def _choose_shutter_and_lens(
@@ -151,6 +156,23 @@ def _with_camera_and_path(scene: Scene, adjusted: Scene) -> Scene:
     return replace(
         scene, camera=adjusted.camera, trajectory=adjusted.trajectory, cam_from_world=adjusted.cam_from_world
     )
+
+
+def _rigid_or_not(settled: Adjustment, fine: Adjustment) -> tuple[Adjustment, tuple[Departure, ...]]:
+    """The adjustment to go on with, and how its camera is not rigid.
+
+    To knots that are too coarse, a camera that vibrates is not rigid. One that is not rigid with finer knots either is
+    told better with coarse ones, which do not follow what it does as a motion.
+
+    Args:
+        settled: With two knots per frame.
+        fine: With finer ones where the motion is fast; otherwise the same.
+    """
+    departures = find_departures(settled)
+    if fine is settled:
+        return settled, departures
+    still = find_departures(fine)
+    return (settled, departures) if still and departures else (fine, still)
 
 
 def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:

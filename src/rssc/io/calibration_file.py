@@ -5,6 +5,8 @@ calibration lie beside it in an npz file, whose name and SHA-256 the JSON file s
 the one it was saved with is not read.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -14,13 +16,14 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
-from rssc.io.files import write_bytes, write_text
+from rssc.io.files import finish_moves, staged_folder
 from rssc.io.reading import in_utf8
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
 from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
 from rssc.model.camera import Camera
 from rssc.model.metadata import Metadata, Stabilisation
+from rssc.model.provenance import Provenance, SourceRecord
 from rssc.model.stretch import Stretch
 
 STRETCHES_NAME = "stretches.npz"
@@ -62,6 +65,18 @@ class MetadataFile(JsonFile):
     gyro: bool = Field(default=False, description="whether the file carries data of a gyroscope")
 
 
+class SourceFile(JsonFile):
+    name: str = Field(description="file or folder as it was given")
+    fingerprint: str = Field(description="of its contents; a copy has the same, whatever its name")
+
+
+class ProvenanceFile(JsonFile):
+    version: str = Field(description="of rssc")
+    date: str = Field(description="in UTC")
+    options: dict[str, str | float | bool | list[int | None] | None] = Field(default={})
+    sources: list[SourceFile] = Field(default=[])
+
+
 class HeaderFile(JsonFile):
     format: Literal["rssc-calibration"]
     version: Literal[1]
@@ -82,6 +97,8 @@ class CalibrationFile(CameraFile, HeaderFile):
     uncertainty: dict[str, object] = Field(default={}, description="what the error bars are made of")
     stretches: StretchesFile | None = Field(default=None, description="trajectory, points and tracks")
     metadata: MetadataFile | None = Field(default=None, description="what the footage's files say; nothing measured")
+    provenance: ProvenanceFile | None = Field(default=None, description="what made this file, when, how and from what")
+    files: dict[str, str] = Field(default={}, description="SHA-256 of other files that were written with this one")
 
 
 _STATISTICS = TypeAdapter(Statistics)
@@ -90,16 +107,33 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
-    """Writes the stretches first and, when they are complete, the JSON file that states their fingerprint."""
+    """Writes the JSON file and the stretches, whose fingerprint it states: both, or none."""
+    with staged_folder(path.parent) as staging:
+        for name, data in calibration_files(calibration, path.name).items():
+            (staging / name).write_bytes(data)
+
+
+def calibration_files(
+    calibration: Calibration, name: str, others: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """The contents of the JSON file of that name and of its stretches.
+
+    Args:
+        calibration: To be written.
+        name: Usually calibration.json.
+        others: Files that are written with it, whose fingerprints it states.
+    """
     document = calibration_document(calibration)
+    files: dict[str, bytes] = {}
+    if others:
+        document["files"] = {other: fingerprint(data) for other, data in others.items()}
     if calibration.stretches:
-        data = stretches_bytes(calibration.stretches)
-        name = STRETCHES_NAME if path.stem == "calibration" else f"{path.stem}.{STRETCHES_NAME}"
-        document["stretches"] = {"file": name, "sha256": fingerprint(data)}
-        write_bytes(path.with_name(name), data)
-    write_text(
-        path, CalibrationFile.model_validate(in_utf8(document)).model_dump_json(indent=1, exclude_unset=True) + "\n"
-    )
+        stem = Path(name).stem
+        stretches_name = STRETCHES_NAME if stem == "calibration" else f"{stem}.{STRETCHES_NAME}"
+        files[stretches_name] = stretches_bytes(calibration.stretches)
+        document["stretches"] = {"file": stretches_name, "sha256": fingerprint(files[stretches_name])}
+    text = CalibrationFile.model_validate(in_utf8(document)).model_dump_json(indent=1, exclude_unset=True) + "\n"
+    return files | {name: text.encode()}
 
 
 def calibration_document(calibration: Calibration) -> dict[str, object]:
@@ -128,11 +162,14 @@ def calibration_document(calibration: Calibration) -> dict[str, object]:
         # Null would be read as infinity.
         "uncertainty": {name: part for name, part in asdict(calibration.uncertainty).items() if part is not None},
         **({"metadata": said} if said else {}),
+        **({"provenance": asdict(calibration.provenance)} if calibration.provenance.version else {}),
     }
 
 
 def read_calibration(path: Path) -> Calibration:
     """Reads a calibration.json and the stretches that were saved with it."""
+    with suppress(OSError):  # in a folder that cannot be written to nothing was interrupted
+        finish_moves(path.parent)
     what = "a calibration of ours"
     document = read_document(path, CalibrationFile, what)
     try:
@@ -142,6 +179,7 @@ def read_calibration(path: Path) -> Calibration:
         raise invalid(path, what, error) from error
     camera = camera_of(path, document)
     _check_covariance(path, camera, document.covariance)
+    stretches, wrong = _saved_stretches(path, document.stretches)
     return Calibration(
         camera=camera,
         frame_interval_s=document.shutter.frame_interval_s,
@@ -155,9 +193,11 @@ def read_calibration(path: Path) -> Calibration:
         notes=tuple(document.notes),
         causes=tuple(document.causes),
         uncertainty=budget,
-        stretches=() if document.stretches is None else _saved_stretches(path, document.stretches),
+        stretches=stretches,
+        wrong_stretches=wrong,
         exposure_sigma=document.sigma.exposure_ratio or 0.0,
         metadata=_metadata(document.metadata),
+        provenance=_provenance(document.provenance),
     )
 
 
@@ -192,6 +232,23 @@ def _is_covariance(matrix: FloatArray) -> bool:
     return bool(np.linalg.eigvalsh(correlations)[0] > -_ROUNDING)
 
 
+def written_files(path: Path) -> Mapping[str, str]:
+    """Fingerprints by name of all files that were written with a calibration.json; nothing where it is none of ours."""
+    try:
+        document = read_document(path, CalibrationFile, "a calibration of ours")
+    except InputError:
+        return {}
+    stretches = {} if document.stretches is None else {document.stretches.file: document.stretches.sha256}
+    return {**document.files, **stretches, path.name: fingerprint(path.read_bytes())}
+
+
+def _provenance(said: ProvenanceFile | None) -> Provenance:
+    if said is None:
+        return Provenance()
+    sources = tuple(SourceRecord(one.name, one.fingerprint) for one in said.sources)
+    return Provenance(said.version, said.date, said.options, sources)
+
+
 def _metadata(said: MetadataFile | None) -> Metadata:
     return Metadata() if said is None else Metadata(**said.model_dump(include=set(MetadataFile.model_fields)))
 
@@ -205,10 +262,14 @@ def _with_infinity(value: JsonValue) -> JsonValue:
     return np.inf if value is None else value
 
 
-def _saved_stretches(path: Path, saved: StretchesFile) -> tuple[Stretch, ...]:
+def _saved_stretches(path: Path, saved: StretchesFile | None) -> tuple[tuple[Stretch, ...], str]:
+    """The stretches that were saved with a file; none, and the name of the one there, where that is another."""
+    if saved is None:
+        return (), ""
     # Only beside the file: a name with folders in it is not followed.
     beside = path.with_name(Path(saved.file).name)
     if not beside.is_file():
-        return ()
-    # Another calibration's, or changed since: treated as absent.
-    return read_stretches(beside) if fingerprint(beside.read_bytes()) == saved.sha256 else ()
+        return (), ""
+    if fingerprint(beside.read_bytes()) != saved.sha256:
+        return (), beside.name
+    return read_stretches(beside), ""

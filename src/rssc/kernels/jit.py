@@ -13,6 +13,7 @@ what it kept of another version of ours. So compiled code lies in a folder named
 folder.
 """
 
+import atexit
 import hashlib
 import os
 import shutil
@@ -57,7 +58,9 @@ def cache_folder() -> Path:
         if os.access(parent / name, os.W_OK):
             _remove_others(parent, name)
             return parent / name
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    # Named as `rssc.runtime.temporary` names folders, which removes those of processes that were killed.
+    folder = Path(tempfile.mkdtemp(prefix=f"rssc-{os.getpid()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ[_SHARED] = str(folder)
     print(
         f"rssc: kernels are compiled into {folder} for this run only, because no other place can be written to; set "

@@ -12,6 +12,7 @@ from rssc.model.arrays import ArrayEquality, FloatArray
 from rssc.model.camera import Camera
 from rssc.model.covariance import Covariance
 from rssc.model.metadata import Metadata
+from rssc.model.provenance import Provenance
 from rssc.model.stretch import Stretch
 
 if TYPE_CHECKING:
@@ -142,6 +143,11 @@ class Calibration(ArrayEquality):
     """Standard deviation of the exposure ratio; zero where it was not estimated (unknown, or told by metadata)."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the files say about the camera: all of them alike."""
+    provenance: Provenance = field(default_factory=Provenance, repr=False)
+    """What made it, when, how and from what."""
+    wrong_stretches: str = field(default="", repr=False)
+    """Name of a file beside calibration.json that bears the name of its stretches, and is not the one it was saved
+    with; it was not read."""
 
     def __post_init__(self) -> None:
         if not self.exposure_sigma >= 0:
@@ -177,6 +183,7 @@ class Calibration(ArrayEquality):
         """
         if self.stretches:
             return self.stretches
+        self.refuse_wrong_stretches()
         if self.status == "degenerate":
             raise InputError(
                 "the footage could not be calibrated, so there is no trajectory; calibration.json says why."
@@ -185,6 +192,18 @@ class Calibration(ArrayEquality):
             "the calibration has no trajectory: the stretches.npz that belongs to it is not beside calibration.json "
             "(results of version 0.1 do not say which file belongs to them). Put it back, or calibrate again."
         )
+
+    def refuse_wrong_stretches(self) -> None:
+        """Refuses to go on with a calibration beside which there are stretches of another one.
+
+        Raises:
+            InputError: There are.
+        """
+        if self.wrong_stretches:
+            raise InputError(
+                f"the {self.wrong_stretches} that belongs to this calibration is not beside calibration.json: the one "
+                "there is of another calibration, or was changed. Put the right one there, or calibrate again."
+            )
 
     @property
     def readout_time_s(self) -> float:

@@ -24,6 +24,8 @@ class RectifyOptions:
     border: Border = "black"
     """What becomes of pixels at the border that a frame did not see: black; cropped, with all frames cut to the largest
     part that every one of them saw; or filled with the nearest pixels."""
+    reencoded: bool = False
+    """Take a source whose contents differ from what was calibrated: a re-encoded copy, the same frame by frame."""
 
     def __post_init__(self) -> None:
         _check("row", self.row, Row)

@@ -13,16 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
+from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES, read_image
 from rssc.footage.video import Video
-from rssc.io.files import make_folder, write_bytes
+from rssc.io.files import check_folder, naming, staged_folder
 from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
+from rssc.model.provenance import source_name
 from rssc.model.stretch import Stretch
 from rssc.outputs.crop import Window, common_window
+from rssc.outputs.marks import RECTIFIED, is_marked_image, is_marked_video, marked_png, refuse_to_replace
 from rssc.outputs.options import RectifyOptions
 from rssc.outputs.rectify import Rectifier, expand, sample
 from rssc.outputs.video_files import ChangePlane, Plane, check_video_name, write_changed_video
@@ -94,7 +97,8 @@ def rectify_footage(
     source, output = Path(source), Path(output)
     require_source(source)
     tasks: dict[int, _Task] = {}
-    for stretch in _stretches_of(source, calibration):
+    reencoded = options is not None and options.reencoded
+    for stretch in _stretches_of(source, calibration, reencoded):
         rectifier = Rectifier(stretch.scene, options)
         for frame, number in enumerate(stretch.frame_numbers):
             tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
@@ -111,9 +115,24 @@ def rectify_footage(
     return RectifiedFootage(np.array(numbers), count, lens, window)
 
 
-def _stretches_of(source: Path, calibration: Calibration) -> list[Stretch]:
-    """The stretches of a source. Footage that was moved is found by its name; a single source may have any name."""
+def _stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
+    """The stretches of a source, found by its contents.
+
+    Where these are unknown or were changed, footage is found by its name, and a single source may have any name.
+    """
     stretches = list(calibration.require_stretches())
+    records = calibration.provenance.sources
+    if records and not reencoded:
+        try:
+            known = names_of(source, records)
+        except InputError as error:
+            raise InputError(
+                f"{error} Give what was calibrated; a re-encoded copy, the same frame by frame, needs --reencoded."
+            ) from None
+        found = [stretch for stretch in stretches if source_name(stretch.source) in known]
+        if not found:
+            raise InputError(f"{source} was left out of the calibration, so it has no trajectory; its notes say why.")
+        return found
     names = sorted({stretch.source for stretch in stretches})
     if len(names) == 1:
         return stretches
@@ -138,11 +157,14 @@ def _rectify_folder(
         )
     if output.resolve() == source.resolve():
         raise InputError(f"{output} is the folder of the source; choose another output folder.")
-    make_folder(output)
+    places = [output / f"{Path(task.name).stem}.png" for task in tasks.values()]
+    strangers = [path for path in places if path.exists() and not is_marked_image(path)]
+    if strangers:
+        raise refuse_to_replace(strangers[0], RECTIFIED)
     numbers = list(tasks)
     done: list[int] = []
 
-    def rectify(_: int, begin: int, end: int) -> None:
+    def rectify(staging: Path, begin: int, end: int) -> None:
         for number in numbers[begin:end]:
             task = tasks[number]
             # Unchanged: bit depth, colours and transparency; EXIF rotation is ignored, so that rows stay the sensor's.
@@ -151,11 +173,14 @@ def _rectify_folder(
                 raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
             _check_size(task.name, image.shape[1], image.shape[0], camera)
             _, data = cv2.imencode(".png", window.of(task.rectifier.rectify(image, task.frame)))
-            write_bytes(output / f"{Path(task.name).stem}.png", data.tobytes())
+            path = staging / f"{Path(task.name).stem}.png"
+            with naming(output / path.name):
+                path.write_bytes(marked_png(data.tobytes()))
             done.append(number)
             report(len(done) / len(numbers))
 
-    run_chunks(rectify, [(i, i + 1) for i in range(len(numbers))])
+    with staged_folder(output) as staging:
+        run_chunks(lambda _, begin, end: rectify(staging, begin, end), [(i, i + 1) for i in range(len(numbers))])
     return numbers, sum(file.suffix.lower() in IMAGE_SUFFIXES for file in source.iterdir())
 
 
@@ -165,6 +190,8 @@ def _rectify_video(
     check_video_name(output)
     if output.resolve() == source.resolve():
         raise InputError(f"{output} is the source itself; choose another output name.")
+    if output.exists() and not is_marked_video(output):
+        raise refuse_to_replace(output, RECTIFIED)
     video = Video(source, None)
     numbers, count = list(tasks), len(video.names)
     if numbers[-1] >= count:
@@ -172,7 +199,7 @@ def _rectify_video(
             f"{source.name} has {count} frames; the calibration covers frames {numbers[0]} to {numbers[-1]}. Give the "
             "video that was calibrated."
         )
-    make_folder(output.parent)
+    check_folder(output.parent)
     done: list[int] = []
 
     def pictures() -> Iterator[tuple[av.VideoFrame, ChangePlane]]:

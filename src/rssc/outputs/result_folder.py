@@ -1,28 +1,80 @@
-"""Writes the files of a calibration: calibration.json last, when all others are complete."""
+"""Writes the files of a calibration: all of them in one moment, and none of the user's own is lost."""
 
+import os
+import shutil
 from pathlib import Path
 
-from rssc.io.calibration_file import STRETCHES_NAME
-from rssc.io.files import write_bytes, write_text
+from rssc.io.calibration_file import STRETCHES_NAME, calibration_files, written_files
+from rssc.io.files import finish_moves, naming, staged_folder
 from rssc.io.ply import ply_bytes
+from rssc.io.stretches_file import fingerprint
 from rssc.io.tum import TRAJECTORY_NAME, tum_text
 from rssc.model.calibration import Calibration
-from rssc.outputs.report import write_report
+from rssc.outputs.report.report import is_report, render_report
 
+CALIBRATION_NAME = "calibration.json"
 REPORT_NAME = "report.html"
+POINTS_NAME = "points.ply"
+FAILED_NAME = "failed"
+"""Folder within an earlier answer, for the reasons of a later run that gave none."""
 
 
-def write_results(calibration: Calibration, folder: Path) -> None:
-    """Writes all files of a calibration into a folder."""
-    # Delete the result of an earlier run first, so that an interrupted run leaves no mixed files.
-    (folder / "calibration.json").unlink(missing_ok=True)
+def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ...]:
+    """Writes all files of a calibration into a folder; they replace those of an earlier one together.
+
+    Files of the same names that are not of an earlier calibration of ours are kept under other names.
+
+    Returns:
+        What was kept, in plain sentences.
+    """
+    folder = Path(folder)
+    files: dict[str, bytes] = {}
     if calibration.stretches:
         # Stretches do not share a world frame: these two files are those of the first.
         first = calibration.stretches[0]
-        write_text(folder / TRAJECTORY_NAME, tum_text(first.times_s, first.scene.cam_from_world))
-        write_bytes(folder / "points.ply", ply_bytes(first.scene.points))
-    else:
-        for name in (TRAJECTORY_NAME, "points.ply", STRETCHES_NAME):
-            (folder / name).unlink(missing_ok=True)
-    write_report(calibration, folder / REPORT_NAME)
-    calibration.save(folder / "calibration.json")
+        files[TRAJECTORY_NAME] = tum_text(first.times_s, first.scene.cam_from_world).encode()
+        files[POINTS_NAME] = ply_bytes(first.scene.points)
+    files[REPORT_NAME] = render_report(calibration).encode("utf-8", "replace")
+    files |= calibration_files(calibration, CALIBRATION_NAME, others=files)
+    finish_moves(folder)
+    earlier = _earlier_files(folder)
+    gone = [name for name in (TRAJECTORY_NAME, POINTS_NAME, STRETCHES_NAME) if name in earlier and name not in files]
+    with staged_folder(folder, removed=gone) as staging:
+        for name, data in files.items():
+            with naming(folder / name):
+                (staging / name).write_bytes(data)
+        strangers = [name for name in files if (folder / name).exists() and name not in earlier]
+        return tuple(_keep(folder / name) for name in strangers)
+
+
+def folder_for(calibration: Calibration, folder: Path) -> Path:
+    """Where to write a calibration: the folder itself, or one in it where a failure would replace an earlier answer."""
+    path = folder / CALIBRATION_NAME
+    if calibration.status != "degenerate" or not path.exists():
+        return folder
+    failed_before = bool(written_files(path)) and Calibration.load(path).status == "degenerate"
+    return folder if failed_before else folder / FAILED_NAME
+
+
+def _earlier_files(folder: Path) -> set[str]:
+    """Names of files of an earlier calibration that nobody has changed since."""
+    recorded = written_files(folder / CALIBRATION_NAME)
+    found = {name for name, value in recorded.items() if _is(folder / Path(name).name, value)}
+    # Reports are also written later, by `rssc report`.
+    return found | ({REPORT_NAME} if is_report(folder / REPORT_NAME) else set())
+
+
+def _is(path: Path, recorded: str) -> bool:
+    return path.is_file() and fingerprint(path.read_bytes()) == recorded
+
+
+def _keep(path: Path) -> str:
+    """Gives a file a second name, under which it stays when the first is replaced; says which."""
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.kept{number}{path.suffix}")).exists():
+        number += 1
+    try:
+        os.link(path, kept)
+    except OSError:  # a file system without such names
+        shutil.copy2(path, kept)
+    return f"{path.name} was not of an earlier calibration here; it is kept as {kept.name}"

@@ -130,7 +130,7 @@ def _coloured(text: str, status: Status) -> Text:
     return Text(text, f"bold {_COLOURS[status]}")
 
 
-_CHECK_WORDS = {
+CHECK_WORDS = {
     "ok": "this clip will do",
     "weak": "this clip determines the camera only roughly",
     "degenerate": "this clip does not determine the camera",
@@ -139,28 +139,32 @@ _CHECK_WORDS = {
 
 def print_check(console: Console, check: Check) -> None:
     """The result of a quick check."""
-    console.print(_coloured(_CHECK_WORDS[check.status], check.status))
+    console.print(_coloured(CHECK_WORDS[check.status], check.status))
     for reason in check.reasons:
         print_text(console, f"  - {reason}")
     for note in check.notes:
         print_text(console, f"note: {note}")
-    if check.metadata.words:
-        print_text(console, f"the file says: {check.metadata.words}")
+    for fact in check_facts(check):
+        print_text(console, fact)
+
+
+def check_facts(check: Check) -> list[str]:
+    """What the file says, the rough camera and the motion, a line each where there is such a thing."""
+    facts = [f"the file says: {check.metadata.words}"] if check.metadata.words else []
     camera, motion = check.camera, check.motion
     if camera is not None and check.sigma < 1:
         half_width = SIGMAS_95 * check.sigma
-        print_text(
-            console,
+        facts.append(
             f"roughly: readout ratio {camera.shutter.readout_ratio:.4f} +- {half_width:.4f} from these frames alone "
             f"(a calibration: about +- {half_width / CHECK.rough:.4f}), focal length {camera.lens.fx:.0f} px, "
-            f"{camera.lens.model} lens",
+            f"{camera.lens.model} lens"
         )
     if motion is not None:
-        print_text(
-            console,
+        facts.append(
             f"motion: {100 * motion.image_motion:.1f} % of the width a frame, {100 * motion.across_motion:.1f} % "
-            f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg",
+            f"across the readout lines; turns {motion.turn_deg:.0f} deg, parallax {motion.parallax_deg:.1f} deg"
         )
+    return facts
 
 
 def check_document(check: Check) -> dict[str, object]:

@@ -4,6 +4,8 @@ Pictures are changed plane by plane in the video's own pixel format, so that no 
 packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,8 +22,10 @@ from av.video.format import VideoFormatComponent
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.io.files import partial_name
+from rssc.io.files import staged_file
+from rssc.outputs.marks import RECTIFIED
 from rssc.runtime.constants import Constants
+from rssc.runtime.temporary import FULL
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 _ENCODER = "libx264"
@@ -61,21 +65,21 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         end_s: Time in the source at which the sound ends, in seconds.
         size: Width and height of the changed pictures.
     """
-    partial = partial_name(path)
-    try:
-        kind = CONTAINERS[path.suffix.lower()]
-        with (
-            av.open(str(source), metadata_errors="replace") as old,
-            av.open(str(partial), "w", format=kind) as new,
-        ):
-            _write(old, new, iter(pictures), end_s, size)
-        partial.replace(path)
-    except (FFmpegError, ValueError) as error:
-        raise InputError(
-            f"cannot write {path.name} ({error}); a name ending in .mkv takes any sound and picture."
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    form = CONTAINERS[path.suffix.lower()]
+    with staged_file(path) as staged:
+        try:
+            with (
+                av.open(str(source.absolute()), metadata_errors="replace") as old,
+                av.open(str(staged.absolute()), "w", format=form) as new,
+            ):
+                new.metadata["comment"] = RECTIFIED
+                _write(old, new, iter(pictures), end_s, size)
+        except (FFmpegError, ValueError) as error:
+            if getattr(error, "errno", None) in FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            raise InputError(
+                f"cannot write {path.name} ({error}); a name ending in .mkv takes any sound and picture."
+            ) from error
 
 
 def _write(

@@ -19,6 +19,7 @@ from rssc.io.lens_files import read_sensor_lens
 from rssc.model.calibration import Calibration
 from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.provenance import records_of, with_provenance
 from rssc.pipeline.result import degenerate_result, make_result
 from rssc.pipeline.several import calibrate_stretches, choose, combine_stretches
 from rssc.pipeline.starts import check_init
@@ -48,6 +49,7 @@ def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progre
     with stage("reading") as report:
         check_init(options, sources)
         chosen, notes = choose(sources, options, report)
+        records = records_of(sources)
         footage = chosen[0].read(options, report) if len(chosen) == 1 else None
     try:
         if footage is not None:
@@ -55,10 +57,11 @@ def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progre
         else:
             results, left_out = calibrate_stretches(chosen, options, stage)
             notes += left_out
-        return conclude(results, options, stage, notes)
+        found = conclude(results, options, stage, notes)
     except NotCalibratableError as error:
         footage = footage or chosen[0].read(options)
-        return degenerate_result(footage, error, options.method)
+        found = degenerate_result(footage, error, options.method)
+    return with_provenance(found, records, options)
 
 
 def conclude(

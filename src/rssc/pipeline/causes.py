@@ -7,6 +7,7 @@ import numpy as np
 
 from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
+from rssc.inference.motion import MOTION
 from rssc.model.finding import Finding
 from rssc.pipeline.motion_summary import MotionSummary
 from rssc.runtime.constants import Constants
@@ -18,16 +19,19 @@ class CauseConstants(Constants):
     """Limits from which on a cause is named."""
 
     stepping: float = -0.6
-    """Correlation of `inference.motion.alternation` below which frames may be warped one by one. On simulated tracks
-    (seeds 44 and 45) stabilisers that turn frames by a tenth of the fast rotation or more have -0.61 to -0.97, jitter
-    of the frame times -0.55."""
+    """Correlation of `inference.motion.alternation` with two knots per frame below which frames may be warped one by
+    one. On simulated tracks (seeds 44 and 45) stabilisers that turn frames by a tenth of the fast rotation or more have
+    -0.61 to -0.97, jitter of the frame times -0.55."""
     stepping_px: float = 0.5
     """Its amount from which on they are. On the same tracks stabilisers of a third and more have 0.7 to 16 px; a
     rendered clip of a rigid camera, whose compression moves the picture from frame to frame, 0.28."""
-    vibrating: float = -0.35
-    """The same below which the camera vibrates. On simulated vibration up to 15 Hz at 30 frames per second it was -0.4
-    to -0.46 and the readout 0.006 to 0.015 too long, at up to 6 Hz +0.44 to +0.71 and right; real hand-held clips have
-    -0.3 to +0.6."""
+    followed: float = 0.1
+    """Correlation with finer knots above which they follow the motion, so that the camera vibrates and frames are what
+    the sensor read. Simulated vibration of 10 to 24 Hz at 30 frames per second has 0.2 to 0.9, stabilisers -0.6 to
+    0."""
+    vibrating: float = -0.3
+    """The same below which finer knots do not follow it either. Jitter of the frame times of 0.05 and more has -0.3 to
+    -0.5."""
     resolved: float = 0.005
     """Sigma of the readout ratio up to which vibration is named: above it the readout is hardly known anyway."""
     poor_fit: float = 6.0
@@ -52,7 +56,8 @@ def find_wrong_models(inference: Inference, board: bool = False) -> list[Finding
         inference: What was found.
         board: Whether a calibration target was filmed, not a scene.
     """
-    found = [_of_departure(one) for one in inference.departures] or _unfollowed_motion(inference)
+    found = [_of_departure(one) for one in inference.departures]
+    found = found or _warped_frames(inference) or _unfollowed_motion(inference)
     return found if board else found + _misfit(inference)
 
 
@@ -105,23 +110,30 @@ def _of_departure(departure: Departure) -> Finding:
     return Finding(departure.cause, words[departure.cause], strength)
 
 
-def _unfollowed_motion(inference: Inference) -> list[Finding]:
-    """Motion that frames cannot follow, or do not: motion that follows what a camera is not rigid by looks alike."""
+def _warped_frames(inference: Inference) -> list[Finding]:
+    """Frames that go to and fro, which finer knots do not follow as a motion."""
     correlation, amount_px = inference.alternation
-    if correlation < CAUSE_LIMITS.stepping and amount_px > CAUSE_LIMITS.stepping_px:
-        words = (
-            f"frames are warped one by one, by about {amount_px:.1f} px beside their neighbours, as with electronic "
-            "stabilisation"
-        )
-        return [Finding("electronic_stabilisation", words, amount_px / CAUSE_LIMITS.stepping_px)]
-    resolved = inference.covariance.sigma("readout_ratio") <= CAUSE_LIMITS.resolved
-    if correlation < CAUSE_LIMITS.vibrating and resolved:
-        words = (
-            "the camera vibrates faster than its frames resolve, or they were taken unevenly, and the readout may be "
-            "wrong by more than its error bar"
-        )
-        return [Finding("vibration", words, correlation / CAUSE_LIMITS.vibrating)]
-    return []
+    followed = inference.resolved.correlation > CAUSE_LIMITS.followed
+    if correlation > CAUSE_LIMITS.stepping or amount_px < CAUSE_LIMITS.stepping_px or followed:
+        return []
+    words = (
+        f"frames are warped one by one, by about {amount_px:.1f} px beside their neighbours, as with electronic "
+        "stabilisation"
+    )
+    return [Finding("electronic_stabilisation", words, amount_px / CAUSE_LIMITS.stepping_px)]
+
+
+def _unfollowed_motion(inference: Inference) -> list[Finding]:
+    """Motion that is fast, and that frames do not resolve."""
+    correlation = inference.resolved.correlation
+    told = inference.covariance.sigma("readout_ratio") <= CAUSE_LIMITS.resolved
+    if inference.alternation.amount_px < MOTION.fast_px or correlation > CAUSE_LIMITS.vibrating or not told:
+        return []
+    words = (
+        "the camera vibrates faster than its frames resolve, or they were taken unevenly, and the readout may be "
+        "wrong by more than its error bar"
+    )
+    return [Finding("vibration", words, correlation / CAUSE_LIMITS.vibrating)]
 
 
 def _misfit(inference: Inference) -> list[Finding]:

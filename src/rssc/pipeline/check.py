@@ -67,6 +67,8 @@ class Check:
     """The same by cause, where it has one."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the file says about its camera."""
+    frames: tuple[int, int] | None = None
+    """First frame that was looked at and one past the last; None where none could be read."""
 
 
 def check(source: Path | str, options: SourceOptions | None = None, progress: Progress = silent) -> Check:
@@ -94,7 +96,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
     )
     return replace(
         found, status=status, reasons=(*(one.reason for one in said), *found.reasons), notes=footage.notes,
-        causes=tuple(causes), findings=footage.findings, metadata=footage.metadata,
+        causes=tuple(causes), findings=footage.findings, metadata=footage.metadata, frames=few,
     )  # fmt: skip
 
 

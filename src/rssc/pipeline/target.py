@@ -27,6 +27,7 @@ from rssc.model.tracks import Tracks
 from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.metadata import compare_with_file, file_findings
 from rssc.pipeline.options import TargetOptions
+from rssc.pipeline.provenance import records_of, with_provenance
 from rssc.pipeline.result import UNDISTORTED_NOTE, degenerate_result
 from rssc.pipeline.starts import on_sensor
 from rssc.pipeline.verdict import judge_inference
@@ -78,14 +79,16 @@ def calibrate_target(
     stage = Stages(progress)
     with stage("reading") as report:
         seen = survey_footage(source, fps=options.fps, bars=options.undistorted_from is None)
+        records = records_of([Path(source)])
         # A board is found in each frame by itself, and frames without it are left out: cuts do no harm.
         survey = replace(seen, findings=tuple(one for one in seen.findings if one.cause in _SAID))
         footage = read_footage(source, fps=options.fps, frames=options.frames, survey=survey, report=report)
     sensor = read_sensor_lens(options.undistorted_from, footage.width, footage.height)
     try:
-        return _calibrate_board(source, footage, board, options.lens, sensor, stage)
+        found = _calibrate_board(source, footage, board, options.lens, sensor, stage)
     except NotCalibratableError as error:
-        return degenerate_result(footage, error)
+        found = degenerate_result(footage, error)
+    return with_provenance(found, records, options, target=target if isinstance(target, str) else board.kind)
 
 
 def _calibrate_board(

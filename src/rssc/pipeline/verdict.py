@@ -24,8 +24,9 @@ from rssc.runtime.constants import Constants
 class VerdictConstants(Constants):
     """Limits between ok, weak and degenerate, and limits of the advice (see `MotionSummary`)."""
 
-    readout_weak: float = 0.005
-    """Sigma of the readout ratio above which a result is weak: a percent of the frame interval at 95 %."""
+    readout_weak: float = 0.01
+    """Sigma of the readout ratio above which a result is weak: 2 % of the frame interval at 95 %, as for the focal
+    length."""
     readout_lost: float = 0.2
     """Sigma above which the readout is not known at all: the 95 % interval covers most readouts that cameras have."""
     focal_weak: float = 0.01

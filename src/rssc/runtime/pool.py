@@ -8,10 +8,10 @@ the exit code of a process that died.
 import os
 import re
 import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from loky.backend import get_context  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
@@ -21,6 +21,7 @@ from loky.process_executor import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from rssc.errors import RsscError
+from rssc.runtime.ending import end_with, last_act
 from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import THREADS_VARIABLE, thread_count
 
@@ -30,8 +31,8 @@ Result = TypeVar("Result")
 _LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
                     "OPENCV_FOR_THREADS_NUM")  # fmt: skip
 """Number of threads of other libraries, which they read when they are loaded."""
-_ORPHAN_SECONDS = 1.0
-"""How often a process looks whether its parent is still there."""
+_ORPHAN_SECONDS = 0.25
+"""How often a process looks whether its parent is still there, where the system does not tell."""
 _POLL_SECONDS = 0.25
 """How often the parent looks what its processes report."""
 _LEAST_STEP = 0.01
@@ -96,35 +97,63 @@ def run_tasks(
     Raises:
         WorkerDiedError: A process ended before its task did. What a task raises is raised by its outcome's `result`.
     """
-    queue: Any = get_context("loky").SimpleQueue()
+    with _unheard_tracker():
+        queue: Any = get_context("loky").SimpleQueue()
     pool = _start(workers, threads, queue)
-    shares = [0.0] * len(tasks)
     finished = False
-    try:
-        futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
-            while not queue.empty():
-                told: tuple[int, float] = queue.get()
-                shares[told[0]] = max(shares[told[0]], told[1])
-            for future in done:
-                error = future.exception()
-                if isinstance(error, TerminatedWorkerError):
-                    raise WorkerDiedError(f"a process {_cause(str(error))}") from error
-                shares[futures[future]] = 1.0
-                yield futures[future], future
-            report(sum(shares) / len(shares))
-        finished = True
-    finally:
-        # Tasks whose outcome is no longer needed are not waited for.
-        pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
-        queue.close()
+    with last_act(partial(_kill_processes, pool)):
+        try:
+            yield from _outcomes(pool, queue, function, tasks, report)
+            finished = True
+        finally:
+            # Tasks whose outcome is no longer needed are not waited for.
+            pool.shutdown(wait=True, kill_workers=not finished)  # pyright: ignore[reportCallIssue]
+            queue.close()
+
+
+def _outcomes(
+    pool: Executor, queue: Any, function: Callable[[Task], Result], tasks: Sequence[Task], report: Report
+) -> Iterator[tuple[int, Future[Result]]]:
+    shares = [0.0] * len(tasks)
+    futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
+        while not queue.empty():
+            told: tuple[int, float] = queue.get()
+            shares[told[0]] = max(shares[told[0]], told[1])
+        for future in done:
+            error = future.exception()
+            if isinstance(error, TerminatedWorkerError):
+                raise WorkerDiedError(f"a process {_cause(str(error))}") from error
+            shares[futures[future]] = 1.0
+            yield futures[future], future
+        report(sum(shares) / len(shares))
+
+
+def _kill_processes(pool: Any) -> None:
+    processes: dict[int, Any] = dict(pool._processes or {})
+    for process in processes.values():
+        process.kill()
 
 
 def _run(function: Callable[[Task], Result], index: int, task: Task) -> Result:
     _reports.task, _reports.share = index, 0.0
     return function(task)
+
+
+@contextmanager
+def _unheard_tracker() -> Generator[None]:
+    """Within it, loky's process that removes semaphores of dead processes starts, and will not warn when it does so."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _start(workers: int, threads: int, queue: Any) -> Executor:
@@ -154,15 +183,6 @@ def _signal_name(number: int) -> str:
 
 def _begin(parent: int, queue: Any) -> None:
     _reports.queue = queue
-    _end_with(parent)
-
-
-def _end_with(parent: int) -> None:
-    """Ends this process when its parent has gone, also where it was killed."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_ORPHAN_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    # Ctrl-C reaches all processes of a terminal: the parent ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent, _ORPHAN_SECONDS)

@@ -144,6 +144,23 @@ class Motion:
             raise InputError(f"cut-off frequency is {cutoff_hz} Hz; expected 0 (no noise) or a positive number.")
         return self if cutoff_hz == 0 else replace(self, noise=band_limited_noise(rng, cutoff_hz, seconds))
 
+    def with_vibration(self, rng: np.random.Generator, amplitude_rad: float, hz: float) -> "Motion":
+        """The same motion with a camera that shakes about all axes, at about one frequency as engines and mounts do.
+
+        Args:
+            rng: Source of phases, and of frequencies from 0.85 to 1.1 of the one given.
+            amplitude_rad: Of yaw and pitch; roll has a third of it.
+            hz: The frequency.
+        """
+        angles, tones = self.angles, (2, 3)
+        shaken = Waves(
+            angles.offset, angles.rate,
+            np.vstack([angles.frequencies, hz * rng.uniform(0.85, 1.1, tones)]),
+            np.vstack([angles.amplitudes, np.full(tones, amplitude_rad) * (1, 1, 1 / 3)]),
+            np.vstack([angles.phases, rng.uniform(0, 2 * np.pi, tones)]),
+        )  # fmt: skip
+        return replace(self, angles=shaken)
+
 
 def _rotations(yaw: FloatArray, pitch: FloatArray, roll: FloatArray) -> FloatArray:
     """(n, 3, 3) cam_from_world; the rows are the camera's axes in the world."""

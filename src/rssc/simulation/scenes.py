@@ -72,6 +72,8 @@ def simulate_scene(
     readout_ratio: float = 0.5,
     pixel_noise: float = 0.5,
     trajectory_noise_hz: float = 0.0,
+    vibration_px: float = 0.0,
+    vibration_hz: float = 0.0,
     track_length: int | None = None,
     outlier_fraction: float = 0.0,
     frames_per_second: float = 30.0,
@@ -88,6 +90,8 @@ def simulate_scene(
         readout_ratio: Replaces the camera's; negative reads from the bottom up.
         pixel_noise: Standard deviation of the Gaussian noise in pixels.
         trajectory_noise_hz: Cut-off frequency of the paper's trajectory noise; 0 for none.
+        vibration_px: Amplitude of a vibration of the camera, as it moves the image; 0 for none.
+        vibration_hz: Its frequency.
         track_length: Each point is visible for at most this many consecutive frames, at a random time.
         outlier_fraction: Share of observations replaced by uniform random pixels.
         frames_per_second: Ties frames to the motion, which is defined in seconds.
@@ -113,6 +117,8 @@ def simulate_scene(
     draw_motion = cube_motion if world == "cube" else corridor_motion
     motion = draw_motion(rng, frames_per_second)
     motion = motion.with_noise(rng, trajectory_noise_hz, (frame_count + 4) / frames_per_second)
+    if vibration_px > 0:
+        motion = motion.with_vibration(rng, vibration_px / camera.lens.fx, vibration_hz)
 
     first, last = _windows(rng, frame_count, point_count, track_length)
     if world == "cube":

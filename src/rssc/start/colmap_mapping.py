@@ -5,8 +5,7 @@ Every function is deterministic: all random draws of COLMAP start from `SEED`, a
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +26,8 @@ from rssc.start.colmap import (
 )
 from rssc.start.keyframes import Keyframes
 
-_DATABASE = "database.db"
+_IN_MEMORY = ":memory:"
+"""SQLite's name of a database without a file: a full disk would end the process, and a killed one leave the file."""
 _SOLVER_THREADS = 1
 """With several threads Ceres sums in a different order in every run; problems this small gain nothing from them."""
 
@@ -86,12 +86,7 @@ def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     mapper.global_positioning.use_gpu = False
     _set_adjustment(mapper.bundle_adjustment, keyframes.max_error, refine_distortion=False)
 
-    def run(database: PycolmapObject, folder: Path) -> list[PycolmapObject]:
-        manager = colmap.ReconstructionManager()
-        colmap.GlobalPipeline(options, database, manager).run()
-        return [manager.get(i) for i in range(manager.size())]
-
-    return _map(keyframes, lens, run)
+    return _map(keyframes, lens, partial(colmap.GlobalPipeline, options))
 
 
 def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
@@ -117,24 +112,21 @@ def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     options.triangulation.merge_max_reproj_error = keyframes.max_error
     options.triangulation.min_angle = COLMAP_MAPPING.incremental_min_angle_deg
 
-    def run(database: PycolmapObject, folder: Path) -> list[PycolmapObject]:
-        database.close()
-        return list(colmap.incremental_mapping(folder / _DATABASE, folder, folder, options).values())
-
-    return _map(keyframes, lens, run)
+    return _map(keyframes, lens, partial(colmap.IncrementalPipeline, options))
 
 
 def _map(
-    keyframes: Keyframes, lens: Lens, run: Callable[[PycolmapObject, Path], list[PycolmapObject]]
+    keyframes: Keyframes, lens: Lens, pipeline: Callable[[PycolmapObject, PycolmapObject], PycolmapObject]
 ) -> ColmapModel | None:
-    with TemporaryDirectory(prefix="rssc-") as name:
-        folder = Path(name)
-        database = quiet_pycolmap().Database.open(folder / _DATABASE)
-        try:
-            _fill(database, keyframes, lens)
-            models = run(database, folder)
-        finally:
-            database.close()
+    """The largest model that a pipeline of a database and a manager of models makes."""
+    colmap = quiet_pycolmap()
+    database, manager = colmap.Database.open(_IN_MEMORY), colmap.ReconstructionManager()
+    try:
+        _fill(database, keyframes, lens)
+        pipeline(database, manager).run()
+    finally:
+        database.close()
+    models = [manager.get(i) for i in range(manager.size())]
     if not models:
         return None
     return _model(max(models, key=lambda m: (m.num_reg_images(), m.num_points3D())), keyframes)

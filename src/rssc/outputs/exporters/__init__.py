@@ -1,10 +1,11 @@
 """Exports a calibration to other tools. A format is a row of `EXPORTERS`; what a format cannot hold is refused."""
 
-import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from rssc.errors import InputError
-from rssc.io.files import make_folder, write_bytes
+from rssc.io.files import check_folder, naming, staged_folder
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.stretch import Stretch
@@ -13,8 +14,9 @@ from rssc.outputs.exporters.exporter import Export, Exporter, Files
 from rssc.outputs.exporters.gsplat import GSPLAT
 from rssc.outputs.exporters.opencv import OPENCV, VINS
 from rssc.outputs.exporters.robotics import KALIBR, ROS
-from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO, TRANSFORMS_NAME
+from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
 from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
+from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 
 __all__ = ["EXPORTERS", "ExportOptions", "export_files", "write_export"]
@@ -58,7 +60,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     if stretch is not None:
         stretch = stretch.over_whole_image(calibration.frame_interval_s)
     _check(exporter, format_name, camera, options)
-    statement = {"format": format_name, **_statement(calibration, exporter, camera)}
+    statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera)}
     return exporter.files(
         Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
     )  # fmt: skip
@@ -71,28 +73,32 @@ def write_export(
     files = export_files(calibration, format_name, options)
     names = list(files)
     if len(names) == 1 and output.suffix == Path(names[0]).suffix and not output.is_dir():
-        paths = [make_folder(output.parent) / output.name]
+        paths = [output]
     else:
-        folder = make_folder(output)
-        paths = [folder / name for name in names]
-    for path in paths:
-        _check_replaced(path, format_name)
-    for path, content in zip(paths, files.values(), strict=True):
-        write_bytes(path, content)
+        paths = [output / name for name in names]
+    _check_places(paths, format_name)
+    with staged_folder(check_folder(paths[0].parent)) as staging:
+        for path, content in zip(paths, files.values(), strict=True):
+            with naming(path):
+                (staging / path.name).write_bytes(content)
     return paths
 
 
-def _check_replaced(path: Path, format_name: str) -> None:
-    """Refuses to replace a file of another tool: several have a transforms.json, and none can read the other's."""
-    if path.name != TRANSFORMS_NAME or not path.is_file():
-        return
-    try:
-        found: object = json.loads(path.read_bytes())
-        other = str(found["rssc"]["format"])  # pyright: ignore[reportIndexIssue, reportUnknownArgumentType]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        other = "another tool"
-    if other != format_name:
-        raise InputError(f"{path} is that of {other}, which {format_name} would replace; choose another folder.")
+def _writer(format_name: str) -> str:
+    """How every export says what wrote it."""
+    return f"rssc export --to {format_name}"
+
+
+def _check_places(paths: Sequence[Path], format_name: str) -> None:
+    """Refuses to replace files that are not of an earlier export to the same format.
+
+    Some formats have no room for our mark in every file: there it is in one that lies beside them.
+    """
+    writer = _writer(format_name)
+    there = [path for path in paths if path.exists()]
+    mark = re.compile(re.escape(writer).encode() + rb"(?![\w-])")  # colmap begins colmap-text
+    if there and not any(path.is_file() and mark.search(path.read_bytes()) for path in there):
+        raise refuse_to_replace(there[0], writer)
 
 
 def _stretch(calibration: Calibration, options: ExportOptions) -> Stretch:
@@ -142,7 +148,6 @@ def _statement(calibration: Calibration, exporter: Exporter, camera: Camera) -> 
     exposure_ratio = camera.shutter.exposure_ratio
     exposure = {} if exposure_ratio is None else {"exposure_time_s": exposure_ratio * calibration.frame_interval_s}
     return {
-        "written_by": "rssc export",
         "calibration_status": calibration.status,
         "readout_time_s": readout_time_s,
         "line_delay_s": readout_time_s / camera.line_count,

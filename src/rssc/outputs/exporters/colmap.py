@@ -9,8 +9,6 @@ three older files ignore them.
 """
 
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import transform_points
 from rssc.outputs.exporters.exporter import CENTRE_HALF, GREY, HALF_PIXEL, Export, Exporter, Files, json_bytes
+from rssc.runtime.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from pycolmap import Reconstruction
@@ -78,8 +77,7 @@ def _mean_errors(export: Export) -> FloatArray:
 
 
 def _model_files(model: "Reconstruction", *, binary: bool) -> Files:
-    with TemporaryDirectory(prefix="rssc-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         write = model.write_binary if binary else model.write_text  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         write(folder)
         files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}

@@ -46,7 +46,7 @@ def _gsplat(export: Export) -> Files:
         arrays["rolling_shutter"] = np.array(_GLOBAL_SHUTTER)
     else:
         arrays["viewmats_rs"] = last
-    return {"gsplat.npz": npz_bytes(arrays)}
+    return {"gsplat.npz": npz_bytes(arrays, str(export.statement["written_by"]))}
 
 
 GSPLAT = Exporter(

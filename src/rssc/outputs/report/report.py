@@ -2,7 +2,9 @@
 
 import json
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,12 +14,15 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from rssc.errors import InputError
+from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames
 from rssc.footage.video import VIDEO_SUFFIXES
 from rssc.io.files import write_text
 from rssc.io.reference_file import Reference
+from rssc.model.arrays import Image, IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.lens import LENS_MODELS
+from rssc.model.provenance import SourceRecord
 from rssc.model.scene import Scene
 from rssc.names import FORMAT_WORDS
 from rssc.outputs.evaluate import compare
@@ -48,6 +53,9 @@ from rssc.outputs.report.summary import (
 )
 from rssc.solver.problem import with_trajectory
 
+_MARK = b'<meta name="generator" content="rssc">'
+_HEAD_BYTES = 4096
+
 
 @dataclass(frozen=True)
 class BeforeAfter:
@@ -60,10 +68,19 @@ class BeforeAfter:
     """How far the image moves during the readout."""
 
 
+def is_report(path: Path) -> bool:
+    """Whether a file is a report of ours."""
+    try:
+        with path.open("rb") as file:
+            return _MARK in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+
+
 def write_report(
     calibration: Calibration,
     path: Path | str,
-    images: FrameReader = read_frames,
+    images: FrameReader | None = None,
     reference: Reference | None = None,
 ) -> None:
     """Writes the report of a calibration; the file appears only when it is complete.
@@ -71,16 +88,18 @@ def write_report(
     Args:
         calibration: With its stretches; without them the report has the numbers and no pictures.
         path: Usually `report.html`.
-        images: Reads frames of a source. Where the source is missing, the report says so and has no pictures.
+        images: Reads frames of a source; where not given, those of the file that was calibrated. Where that is missing
+            or was changed, the report says so and has no pictures.
         reference: A known camera or another calibration, whose projection is compared.
     """
     write_text(Path(path), render_report(calibration, images, reference))
 
 
 def render_report(
-    calibration: Calibration, images: FrameReader = read_frames, reference: Reference | None = None
+    calibration: Calibration, images: FrameReader | None = None, reference: Reference | None = None
 ) -> str:
-    """The report as a page."""
+    """The report as a page; see `write_report`."""
+    images = images or partial(_calibrated_frames, calibration.provenance.sources)
     evaluation = None if reference is None else compare(calibration, reference)
     difference = None if evaluation is None else evaluation.projection
     name = "" if reference is None else reference.name
@@ -129,6 +148,12 @@ def render_report(
         css=_resource("style.css"),
         script=_resource("report.js"),
     )
+
+
+def _calibrated_frames(records: Sequence[SourceRecord], source: str, numbers: IntArray) -> Iterator[tuple[int, Image]]:
+    if records and Path(source).exists():
+        names_of(Path(source), records)
+    yield from read_frames(source, numbers)
 
 
 def _name(calibration: Calibration) -> str:

@@ -1,0 +1,196 @@
+"""Kills runs at random moments, and looks at what they leave.
+
+`calibrate` with one clip and with two, and `rectify`, run into a folder that has an earlier answer and a file of the
+user's own. Each is ended by SIGTERM, SIGINT or SIGKILL, sent to it alone: at a random moment, or, every fourth time,
+while it writes. Afterwards the folder must hold the whole earlier answer or the whole new one and the user's file, no
+process may be left after two seconds, and no temporary folder: of a run that was killed (SIGKILL), after the next run
+has begun. Times are from the signal to the end of the last process.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import av
+from av.error import FFmpegError
+
+from benchmarks.limits import Figures, Limit, check
+from rssc.errors import InputError
+from rssc.io.files import finish_moves
+from rssc.model.calibration import Calibration
+from rssc.runtime.temporary import sweep
+from rssc.simulation.clip import ClipOptions, render_clip
+from rssc.simulation.clip_files import VIDEO_NAME, write_clip
+
+_NONE = ("half_results", "lost_files", "orphans", "temporary_folders", "wrong_exit_codes")
+LIMITS = (Limit("kills", least=20), Limit("slowest_end_s", most=2.0), *(Limit(name, most=0) for name in _NONE))
+_SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+_MARK = "RSSC_BENCHMARK_KILLS"
+"""Environment variable by which the processes of a run are known."""
+_FRAMES = 24
+_LONGEST_WAIT_S = 10.0
+_MINE = "notes.txt"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything happens."""
+
+    root: Path
+
+    @property
+    def clips(self) -> list[Path]:
+        return [self.root / f"clip{seed}" / VIDEO_NAME for seed in (3, 4)]
+
+    @property
+    def temporary(self) -> Path:
+        return self.root / "tmp"
+
+    def out(self, name: str) -> Path:
+        return self.root / name.replace(" ", "_")
+
+    def words(self, name: str) -> list[str]:
+        """The command line of a job."""
+        clips = [str(path) for path in self.clips]
+        if name == "rectify":
+            calibration = self.out("calibrate one clip") / "calibration.json"
+            return ["rectify", clips[0], str(calibration), "-o", str(self.out(name) / "rectified.mp4")]
+        return ["calibrate", *clips[: 1 if name == "calibrate one clip" else 2], "-o", str(self.out(name))]
+
+    def start(self, name: str, mark: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "TMPDIR": str(self.temporary), "RSSC_CACHE": str(self.root / "cache"), _MARK: mark}
+        return subprocess.Popen(
+            [sys.executable, "-m", "rssc", *self.words(name)], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+JOBS = ("calibrate one clip", "calibrate two clips", "rectify")
+
+
+def processes_of(mark: str) -> list[int]:
+    """Processes that were started with a mark and have not ended."""
+    wanted = f"{_MARK}={mark}".encode()
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z" and wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def is_whole(folder: Path, job: str) -> bool:
+    """Whether a folder holds one whole answer, which our own commands accept."""
+    if job == "rectify":
+        try:
+            with av.open(str(folder / "rectified.mp4")) as video:
+                return sum(1 for _ in video.decode(video=0)) == _FRAMES
+        except (FFmpegError, OSError):
+            return False
+    try:
+        stretches = Calibration.load(folder / "calibration.json").stretches
+    except InputError:
+        return False
+    stated: dict[str, str] = json.loads((folder / "calibration.json").read_text())["files"]
+    return len(stretches) > 0 and all(
+        sha256((folder / name).read_bytes()).hexdigest() == value for name, value in stated.items()
+    )
+
+
+def leftovers(places: Sequence[Path], process: int) -> list[Path]:
+    """Temporary folders and files of a process."""
+    patterns = ("rssc-*", ".rssc-*", "*.part", "loky-*", "pymp-*")
+    found = [path for place in places for pattern in patterns for path in place.glob(pattern)]
+    return found + list(Path("/dev/shm").glob(f"*loky-{process}-*"))
+
+
+def kill(place: Place, job: str, number: int, seconds: float, draw: random.Random) -> tuple[str, Counter[str], float]:
+    """Runs a job, ends it, and returns what was done, what was wrong, and how long it took to end."""
+    sent = _SIGNALS[number % len(_SIGNALS)]
+    writing, moment = number % 4 == 3, draw.uniform(0, 1.05) * seconds
+    out, mark = place.out(job), f"{os.getpid()}-{number}"
+    process = place.start(job, mark)
+    began = time.monotonic()
+    while process.poll() is None and (not any(out.glob(".rssc-*")) if writing else time.monotonic() - began < moment):
+        time.sleep(0.002)
+    if writing:
+        time.sleep(draw.uniform(0, 0.03))
+    after = time.monotonic() - began
+    told = process.poll() is None
+    process.send_signal(sent)
+    signalled = time.monotonic()
+    process.wait()
+    while processes_of(mark) and time.monotonic() - signalled < _LONGEST_WAIT_S:
+        time.sleep(0.02)
+    took = time.monotonic() - signalled
+    wrong: Counter[str] = Counter()
+    for one in processes_of(mark):
+        wrong["orphans"] += 1
+        os.kill(one, signal.SIGKILL)
+    # While Python starts, the signal itself ends it, which a shell shows as the same code; one that had all but ended
+    # may say so.
+    wrong["wrong_exit_codes"] += told and process.returncode not in (-sent, 128 + sent, 0)
+    places = [place.temporary, out]
+    if sent == signal.SIGKILL:
+        for one in places:
+            sweep(one)
+        finish_moves(out)
+        time.sleep(0.1)  # what tracks loky's semaphores removes them when it finds itself alone
+    left = leftovers(places, process.pid)
+    wrong["temporary_folders"] += len(left)
+    wrong["lost_files"] += not (out / _MINE).exists() or (out / _MINE).read_text() != job
+    wrong["half_results"] += not is_whole(out, job)
+    when = "while it writes" if writing else f"after {after:5.1f} s"
+    what = f"{when:15s} {sent.name:8s} exit {process.returncode:4d}{'' if told else ' (had ended)'}"
+    what += "".join(f" {path.name}" for path in sorted(left))
+    return what, wrong, took if told else 0.0
+
+
+def measure(argv: list[str]) -> Figures:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=21, help="how many runs are killed, over all jobs")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    options = parser.parse_args(argv)
+    # A program that a shell runs in the background ignores Ctrl-C, and hands that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    draw, total, slowest, seconds = random.Random(options.seed), Counter[str](), 0.0, dict[str, float]()
+    with tempfile.TemporaryDirectory() as name:
+        place = Place(Path(name))
+        place.temporary.mkdir()
+        for path, seed in zip(place.clips, (3, 4), strict=True):
+            write_clip(render_clip(ClipOptions(320, 240, _FRAMES, seed=seed)), path.parent, video=True)
+        for job in JOBS:
+            place.out(job).mkdir()
+            (place.out(job) / _MINE).write_text(job)
+            for _ in range(2):  # the first one also compiles
+                began = time.monotonic()
+                if place.start(job, "").wait() != 0:
+                    raise InputError(f"{job} does not run: rssc {' '.join(place.words(job))}")
+                seconds[job] = time.monotonic() - began
+            print(f"{job}: {seconds[job]:.1f} s where it is not killed", flush=True)
+        for number in range(options.kills):
+            # Every signal meets every job.
+            job = JOBS[(number + number // len(JOBS)) % len(JOBS)]
+            what, wrong, took = kill(place, job, number, seconds[job], draw)
+            total += wrong
+            slowest = max(slowest, took)
+            found = ", ".join(f"{count} {name}" for name, count in wrong.items() if count) or "fine"
+            print(f"{number + 1:3d} {job:20s} {what}  all ended after {took:4.2f} s: {found}", flush=True)
+    return {"kills": options.kills, "slowest_end_s": round(slowest, 3), **{name: total[name] for name in _NONE}}
+
+
+def main(argv: list[str]) -> int:
+    return check(measure(argv), LIMITS)
