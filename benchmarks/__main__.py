@@ -31,6 +31,7 @@ NAMES = {
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "kills": "what runs leave that are killed at random moments",
     "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",
+    "fuzz": "damages the files of every reader: only errors of ours come out",
     "gate": "fails where accuracy or cost is worse than the committed baseline; the same as --gate",
     "breakage": "whether the gate fails on a kernel slowed twice and on wrong Jacobians",
     "cost": "CPU time of kernels in units of a reference kernel, and its scatter from run to run",

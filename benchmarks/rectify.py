@@ -56,7 +56,8 @@ def speed(width: int, height: int, frames: int) -> dict[str, tuple[float, float]
 
         def copy() -> None:
             pictures = ((frame, _unchanged) for _, frame in video.decode(0, frames - 1))
-            write_changed_video(source, output, pictures, frames / clip.options.frames_per_second)
+            end_s, size = frames / clip.options.frames_per_second, (clip.camera.width, clip.camera.height)
+            write_changed_video(source, output, pictures, end_s, size)
 
         rectify_footage(source, calibration, output)  # compiles the kernels
         return {

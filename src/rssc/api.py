@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rssc.errors import InputError
 from rssc.footage.fingerprint import names_of
-from rssc.footage.footage import read_frames
+from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
 from rssc.io.reference_file import read_reference
@@ -212,6 +212,9 @@ def simulate(
         The video, or the folder where the frames are images.
     """
     chosen = _chosen(SimulateOptions, options, changes)
+    folder = make_folder(output)
+    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
+        raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     clip = render_clip(
         ClipOptions(
             chosen.width, chosen.height, chosen.frames, chosen.fps,
@@ -219,9 +222,6 @@ def simulate(
             motion=chosen.motion, seed=chosen.seed, image_noise=chosen.noise, exposure=chosen.exposure, colour=True,
         )
     )  # fmt: skip
-    folder = make_folder(output)
-    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
-        raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     with wanted_progress(progress) as report, Stages(report)("rendering") as share:
         write_clip(clip, folder, video=not chosen.images, report=share)
     return folder if chosen.images else folder / VIDEO_NAME
@@ -229,8 +229,7 @@ def simulate(
 
 def _existing(source: Name) -> Path:
     path = Path(source)
-    if not path.exists():
-        raise InputError(f"{path} does not exist; give a video file or a folder of images.")
+    require_source(path)
     return path
 
 

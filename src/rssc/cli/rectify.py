@@ -40,16 +40,19 @@ class Rectify:
             done = rectify(
                 self.source, self.calibration, self.output, self.options, jobs=self.jobs, progress=progress
             )  # fmt: skip
-        lens, last, row = done.lens, done.source_count - 1, self.options.row
+        lens, window, last, row = done.lens, done.window, done.source_count - 1, self.options.row
         terminal.give(
             {
                 "output": str(self.output), "frames": done.frame_numbers.tolist(), "source_frames": done.source_count,
-                "row": row, "lens": asdict(lens),
+                "row": row, "lens": asdict(lens), "window": window._asdict(),
             }
         )  # fmt: skip
         terminal.say(
             f"Written to {self.output}: frames {done.ranges} of 0 to {last}, at the time of the {row} row", wrap=False
         )
+        if self.options.border == "crop":
+            size, start = f"{window.width} x {window.height} pixels", f"({window.left}, {window.top})"
+            terminal.say(f"Cropped to what all frames saw: {size} from {start} on", wrap=False)
         if self.options.undistort:
             values = f"fx {lens.fx:.3f} fy {lens.fy:.3f} cx {lens.cx:.3f} cy {lens.cy:.3f}"
             terminal.say(f"Their camera is a pinhole: {values}", wrap=False)

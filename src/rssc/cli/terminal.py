@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from rssc.cli.options import Printing
+from rssc.io.reading import in_utf8
 from rssc.outputs.progress import show_progress
 from rssc.outputs.terminal import print_text
 from rssc.runtime.progress import Progress
@@ -45,4 +46,4 @@ class Terminal:
 
 def print_document(document: Mapping[str, object]) -> None:
     """One JSON object on a line of stdout; infinity and NaN, which JSON lacks, as null."""
-    sys.stdout.write(_DOCUMENT.dump_json(dict(document)).decode() + "\n")
+    sys.stdout.write(_DOCUMENT.dump_json(in_utf8(dict(document))).decode() + "\n")

@@ -32,9 +32,11 @@ from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import usual_interval
 from rssc.footage.image_folder import IMAGE_SUFFIXES, ImageFolder
 from rssc.footage.metadata import at_capture_rate
+from rssc.footage.misplaced import find_misplaced
 from rssc.footage.source import INTERLACED_MARK, FrameSource
 from rssc.footage.stretches import informative_stretches
 from rssc.footage.survey import Survey, survey_source
+from rssc.io.reading import check_readable, unreadable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.camera import ActiveArea
 from rssc.model.finding import Finding
@@ -43,7 +45,9 @@ from rssc.runtime.progress import Report, unreported
 
 Pixel = TypeVar("Pixel", bound=np.generic)
 
-_STILL_SUFFIXES = IMAGE_SUFFIXES | {".heic", ".heif", ".dng", ".webp", ".gif"}
+_ANIMATED_SUFFIXES = frozenset({".gif", ".png", ".apng"})
+"""Of photos that may be animations, which FFmpeg reads as videos."""
+_STILL_SUFFIXES = IMAGE_SUFFIXES | _ANIMATED_SUFFIXES | {".heic", ".heif", ".dng"}
 
 
 @dataclass(frozen=True)
@@ -135,19 +139,21 @@ def read_footage(
     count = len(listed.names)
     _check_count(path, count, "has")
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
-    if frames is not None and end - begin < FOOTAGE.min_frames:
-        raise InputError(
-            f"frames {begin}:{end} of {path.name} are {max(0, end - begin)} frames; expected at least "
-            f"{FOOTAGE.min_frames} out of 0:{count}."
-        )
+    if frames is not None:
+        _check_range(path, frames, begin, end, count)
     metadata, remarks = listed.read_metadata()
     images, numbers, cropped = _read_all(listed, begin, end, path, survey.active if survey else None, report)
+    misplaced = find_misplaced(images)
+    findings = [] if survey is None else list(survey.findings)
+    if misplaced.any():
+        words = f"frame {_joined(numbers[misplaced])} shows a picture of another time, and was left out."
+        findings.append(Finding("misplaced", words, float(np.count_nonzero(misplaced))))
+        images, numbers = images[~misplaced], numbers[~misplaced]
     overlay = survey.overlay if survey else None
     if overlay is not None:
         overlay = _cropped(overlay, cropped.active if cropped else None)
     differences = frame_differences(images)
     repeats, times = find_repeats(differences), listed.times_s[numbers] - listed.times_s[0]
-    findings = [] if survey is None else list(survey.findings)
     # Where nearly all frames are the same the camera stands still, which is reported later.
     if np.count_nonzero(~repeats) < FOOTAGE.min_frames:
         repeats[:] = False
@@ -174,6 +180,19 @@ def read_footage(
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
     return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata)
+
+
+def _joined(numbers: IntArray) -> str:
+    return " and ".join(map(str, numbers.tolist()))
+
+
+def _check_range(path: Path, frames: tuple[int | None, int | None], begin: int, end: int, count: int) -> None:
+    if end - begin < FOOTAGE.min_frames:
+        asked = ":".join("" if one is None else str(one) for one in frames)
+        raise InputError(
+            f"frames {asked} of {path.name} are {max(0, end - begin)} frames; expected at least {FOOTAGE.min_frames} "
+            f"out of 0:{count}."
+        )
 
 
 def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Finding:
@@ -215,6 +234,7 @@ def choose_stretches(
     count = len(listed.names)
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
+        _check_range(Path(source), frames, begin, end, count)
         return [(begin, end)], ()
     if count <= FOOTAGE.max_frames:
         return [(0, count)], ()
@@ -256,16 +276,38 @@ def survey_footage(
     return survey_source(Path(source), listed, ranges, bars)
 
 
+def require_source(path: Path) -> None:
+    """Checks that there is a source, before anything is done with it.
+
+    Raises:
+        InputError: There is none, or one that cannot be read.
+    """
+    try:
+        there, folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not there:
+        raise InputError(f"{path} does not exist; give a video file or a folder of images.")
+    if not folder:
+        check_readable(path)
+
+
 def open_source(path: Path, fps: float | None) -> FrameSource:
     """A video file or a folder of images with its frames listed."""
     # Imported here, because FFmpeg is slow to load and this module is imported for the type `Footage`.
     from rssc.footage.video import VIDEO_SUFFIXES, Video
 
     suffix = path.suffix.lower()
-    if not path.exists():
-        raise InputError(f"{path} does not exist; expected a video file or a folder of images.")
+    require_source(path)
     if path.is_dir():
         return ImageFolder(path, fps)
+    if suffix in _ANIMATED_SUFFIXES and len((animation := Video(path, fps)).names) > 1:
+        return animation
+    if suffix == ".webp" and _is_animated_webp(path):
+        raise InputError(
+            f"{path.name} is an animated WebP, which cannot be read as a video; save it as a video (.mp4), or its "
+            "frames as images in a folder."
+        )
     if suffix in _STILL_SUFFIXES:
         raise InputError(f"{path.name} is a still photo; expected a video file or a folder of consecutive frames.")
     if suffix not in VIDEO_SUFFIXES:
@@ -274,6 +316,13 @@ def open_source(path: Path, fps: float | None) -> FrameSource:
             "or a folder of images."
         )
     return Video(path, fps)
+
+
+def _is_animated_webp(path: Path) -> bool:
+    """Whether the extended header of a WebP file says that it is an animation."""
+    with path.open("rb") as file:
+        header = file.read(21)
+    return header[8:16] == b"WEBPVP8X" and len(header) > 20 and bool(header[20] & 2)
 
 
 def _check_count(path: Path, count: int, verb: str) -> None:

@@ -1,21 +1,27 @@
 """A folder of images as a source of frames, with times where the file names are time stamps."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.frame_times import at_rate
+from rssc.io.reading import as_utf8, check_readable, unreadable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.metadata import Metadata
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
 _EPOCH_UNITS = ((18, 1e-9), (15, 1e-6), (12, 1e-3))
+
+_SHOWN = 5
+"""Kinds of other files that an error names."""
 
 
 class ImageFolder:
@@ -23,18 +29,23 @@ class ImageFolder:
 
     def __init__(self, path: Path, fps: float | None) -> None:
         # Files whose names begin with a dot are not images but metadata that some systems keep beside them.
-        images = [f for f in path.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and not f.name.startswith(".")]
+        try:
+            files = [f for f in path.iterdir() if f.is_file() and not f.name.startswith(".")]
+        except OSError as error:
+            raise unreadable(path, error) from error
+        images = [f for f in files if f.suffix.lower() in IMAGE_SUFFIXES]
         self.files = sorted(images, key=_natural_key)
         decimals = [_decimal(f) for f in images]
         if all(decimals):
             self.files = [f for _, f in sorted(zip(decimals, images, strict=True))]
-        self.names = tuple(f.name for f in self.files)
+        self.names = tuple(as_utf8(f.name) for f in self.files)
         self.notes: list[str] = []
         if not self.files:
             raise InputError(
-                f"the folder {path.name} contains no images; expected files ending in "
+                f"the folder {path.name} contains no images that can be read{_others(files)}; expected files ending in "
                 f"{', '.join(sorted(IMAGE_SUFFIXES))}."
             )
+        check_readable(self.files[0])
         stamps = _times_in_names([f.stem for f in self.files])
         counters = _counters_in_names([f.stem for f in self.files])
         if fps is not None:
@@ -49,16 +60,26 @@ class ImageFolder:
             )
         else:
             self.times_s = np.arange(len(self.files), dtype=np.float64)
-        as_stored = cv2.imread(str(self.files[0]), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
-        turned = cv2.imread(str(self.files[0]), cv2.IMREAD_GRAYSCALE)
+        self._look_at(self.files[0])
+
+    def _look_at(self, first: Path) -> None:
+        """What is unusual about an image, and so about all of them."""
+        as_stored = read_image(first, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+        turned = read_image(first, cv2.IMREAD_GRAYSCALE)
         if as_stored is not None and turned is not None and not np.array_equal(as_stored, turned):
             self.notes.append("the EXIF orientation of the images was not applied: rows stay sensor rows.")
+        raw = read_image(first, cv2.IMREAD_UNCHANGED) if as_stored is None else None
+        if raw is not None and raw.dtype.kind == "f":
+            raise InputError(
+                f"{first.name} has {8 * raw.dtype.itemsize}-bit floating-point values, whose black and white are not "
+                "known; convert the images to 8 or 16 bits (PNG or TIFF)."
+            )
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image), see `FrameSource`."""
         kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
         for index in map(int, indices):
-            image = cv2.imread(str(self.files[index]), kind | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = read_image(self.files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values
@@ -66,6 +87,21 @@ class ImageFolder:
     def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:
         """Nothing: images of a video say no more about it."""
         return Metadata(), ()
+
+
+def read_image(file: Path, flags: int) -> NDArray[Any] | None:
+    """An image, as OpenCV reads it; None where it cannot. Decoding bytes, because OpenCV knows no odd file names."""
+    try:
+        data = np.fromfile(file, np.uint8)
+        return cv2.imdecode(data, flags) if len(data) else None
+    except (OSError, cv2.error):
+        return None
+
+
+def _others(files: Sequence[Path]) -> str:
+    """What is there instead of images."""
+    endings = sorted({file.suffix.lower() for file in files if file.suffix})
+    return f" (it has {', '.join(endings[:_SHOWN])} files)" if endings else ""
 
 
 def _natural_key(file: Path) -> list[tuple[int, int, str]]:

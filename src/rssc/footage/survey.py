@@ -42,6 +42,9 @@ class SurveyConstants(Constants):
     """Largest over smallest frame interval of clips in one mode: 30 and 29.97 per second are one, 30 and 25 are not."""
     thumbnail_px: int = 32
     """Width of the thumbnails by which clips are compared."""
+    longest_gap: float = 10.0
+    """Time between two frames, in usual intervals, above which they are ends of two pieces: what the camera did in
+    between is unknown, and costs as much as if there were frames."""
     same: float = 0.98
     """Correlation of two clips' thumbnails, in the median over frames, above which they show the same pictures: encoded
     again at CRF 33 they have 0.995 and more, other clips of one room 0.68, the halves of real clips up to 0.90 ..."""
@@ -115,7 +118,7 @@ def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange
         cadence = find_cadence(differences)
         if cadence is not None and stored_evenly(listed.times_s[found]):
             interval_s = float(usual_interval(listed.times_s)) * cadence.frames / cadence.pictures
-        parts, remarks = _split(images, found, differences)
+        parts, remarks = _split(source, images, found, differences, np.diff(listed.times_s[found]) / interval_s)
         pieces += parts
         findings += remarks
     thumbnails = normalised_thumbnails(np.stack(list(small.values())), SURVEY.thumbnail_px)
@@ -181,13 +184,29 @@ def _whole_clip(pairs: Image, bars: bool) -> tuple[ActiveArea | None, Mask | Non
     return active, overlay, findings
 
 
-def _split(images: Image, numbers: IntArray, differences: FloatArray) -> tuple[list[FrameRange], list[Finding]]:
-    """The pieces of a range between cuts and frozen pictures, and what is to be said of them."""
-    cuts, frozen = find_cuts(images), find_frozen(find_repeats(differences))
+def _split(
+    source: Path, images: Image, numbers: IntArray, differences: FloatArray, gaps: FloatArray
+) -> tuple[list[FrameRange], list[Finding]]:
+    """The pieces of a range between cuts, frozen pictures and long gaps in time, and what is to be said of them.
+
+    Raises:
+        InputError: Gaps leave no piece that is long enough.
+    """
+    pauses: list[int] = (np.flatnonzero(gaps > SURVEY.longest_gap) + 1).tolist()
+    cuts = [i for i in find_cuts(images) if i not in pauses]
+    frozen = find_frozen(find_repeats(differences))
     whole = (int(numbers[0]), int(numbers[-1]) + 1)
-    if not cuts and not frozen:
+    if not cuts and not frozen and not pauses:
         return [whole], []
     findings: list[Finding] = []
+    if pauses:
+        missing = round(float(gaps[np.array(pauses) - 1].sum())) - len(pauses)
+        at = _joined([str(int(numbers[i])) for i in pauses])
+        words = (
+            f"by their times {missing} frames are missing before frame{'s' * (len(pauses) > 1)} {at}; the parts were "
+            "taken as stretches of one camera."
+        )
+        findings.append(Finding("missing_frames", words, float(missing)))
     if cuts:
         at = _joined([str(int(numbers[i])) for i in cuts])
         words = (
@@ -200,11 +219,17 @@ def _split(images: Image, numbers: IntArray, differences: FloatArray) -> tuple[l
         findings.append(
             Finding("frozen", f"the picture does not change in frames {at}; they were left out.", float(longest))
         )
-    bounds = [0, *sorted({*cuts, *(i for run in frozen for i in run)}), len(numbers)]
+    bounds = [0, *sorted({*cuts, *pauses, *(i for run in frozen for i in run)}), len(numbers)]
     still = {begin for begin, _ in frozen}
     parts = [(a, b) for a, b in pairwise(bounds) if b > a and a not in still]
     parts = [(int(numbers[a]), int(numbers[b - 1]) + 1) for a, b in parts]
     if max((b - a for a, b in parts), default=0) < FOOTAGE.min_frames:
+        if pauses:
+            raise InputError(
+                f"the times of {source.name} have gaps of more than {SURVEY.longest_gap:.0f} frames (before frame "
+                f"{int(numbers[pauses[0]])}), which leave no {FOOTAGE.min_frames} frames together; give consecutive "
+                "frames."
+            )
         return [whole], findings
     long = [(a, b) for a, b in parts if b - a >= SURVEY.least_piece] or [max(parts, key=lambda one: one[1] - one[0])]
     short = [(a, b) for a, b in parts if (a, b) not in long]
@@ -229,13 +254,18 @@ def distinct_clips(surveys: Sequence[Survey]) -> tuple[list[Survey], list[Findin
     findings = [
         Finding(
             "same_clip",
-            f"{surveys[j].source} shows the same pictures as {surveys[i].source} and was left out: it tells nothing "
-            "new.",
+            f"{_double(surveys[j].source, surveys[i].source)}: it tells nothing new.",
             1.0,
         )
         for j, i in doubles.items()
     ]
     return [one for i, one in enumerate(surveys) if i not in doubles], findings
+
+
+def _double(second: Path, first: Path) -> str:
+    if second.resolve() == first.resolve():
+        return f"{second} was given twice, and is used once"
+    return f"{second} shows the same pictures as {first} and was left out"
 
 
 def _same_pictures(first: Survey, second: Survey) -> bool:

@@ -12,6 +12,7 @@ from rssc.errors import InputError
 from rssc.footage.frame_times import at_rate, on_grid
 from rssc.footage.metadata import read_metadata
 from rssc.footage.source import INTERLACED_MARK
+from rssc.io.reading import check_readable
 from rssc.model.arrays import Image, IntArray
 from rssc.model.metadata import Metadata
 
@@ -28,6 +29,7 @@ class Video:
     """A video file. Packets are listed without decoding; frames are found again by their time stamps."""
 
     def __init__(self, path: Path, fps: float | None) -> None:
+        check_readable(path)
         self._path = path
         self.notes: list[str] = []
         stamps: list[int | None] = []
@@ -138,4 +140,5 @@ class Video:
 
 def _container(path: Path) -> InputContainer:
     # Absolute, because FFmpeg would take the `12` of `12:30:05.mp4` for a protocol.
-    return av.open(str(path.absolute()))
+    # Tags may be in any encoding.
+    return av.open(str(path.absolute()), metadata_errors="replace")

@@ -15,16 +15,21 @@ import numpy as np
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
-from rssc.io.camera_file import CameraFile, JsonFile, camera_document, invalid, read_document
+from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
 from rssc.io.files import finish_moves, staged_folder
+from rssc.io.reading import in_utf8
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
+from rssc.model.arrays import FloatArray
 from rssc.model.calibration import Calibration, ErrorBudget, Statistics, Status
+from rssc.model.camera import Camera
 from rssc.model.metadata import Metadata, Stabilisation
 from rssc.model.provenance import Provenance, SourceRecord
 from rssc.model.stretch import Stretch
 
 STRETCHES_NAME = "stretches.npz"
 FORMAT = "rssc-calibration"
+_ROUNDING = 1e-6
+"""Of correlations: a covariance is rounded when it is computed, not when it is written."""
 
 
 class SigmaFile(JsonFile):
@@ -127,7 +132,7 @@ def calibration_files(
         stretches_name = STRETCHES_NAME if stem == "calibration" else f"{stem}.{STRETCHES_NAME}"
         files[stretches_name] = stretches_bytes(calibration.stretches)
         document["stretches"] = {"file": stretches_name, "sha256": fingerprint(files[stretches_name])}
-    text = CalibrationFile.model_validate(document).model_dump_json(indent=1, exclude_unset=True) + "\n"
+    text = CalibrationFile.model_validate(in_utf8(document)).model_dump_json(indent=1, exclude_unset=True) + "\n"
     return files | {name: text.encode()}
 
 
@@ -170,11 +175,13 @@ def read_calibration(path: Path) -> Calibration:
     try:
         statistics = _STATISTICS.validate_python(document.statistics)
         budget = _ERROR_BUDGET.validate_python(_with_infinity(_JSON.validate_python(document.uncertainty)))
-    except ValidationError as error:
+    except (ValidationError, RecursionError) as error:
         raise invalid(path, what, error) from error
+    camera = camera_of(path, document)
+    _check_covariance(path, camera, document.covariance)
     stretches, wrong = _saved_stretches(path, document.stretches)
     return Calibration(
-        camera=document.camera,
+        camera=camera,
         frame_interval_s=document.shutter.frame_interval_s,
         parameters=tuple(document.covariance.parameters),
         covariance=np.array(document.covariance.matrix, dtype=float),
@@ -192,6 +199,37 @@ def read_calibration(path: Path) -> Calibration:
         metadata=_metadata(document.metadata),
         provenance=_provenance(document.provenance),
     )
+
+
+def _check_covariance(path: Path, camera: Camera, covariance: CovarianceFile) -> None:
+    """Checks that the covariance is one, of parameters that the camera has."""
+    names, matrix = covariance.parameters, covariance.matrix
+    unknown = [name for name in names if name not in (*camera.lens.parameter_names, "readout_ratio")]
+    if unknown or len(set(names)) < len(names):
+        words = f"{unknown[0]!r}, which a {camera.lens.model} lens has not" if unknown else "a parameter twice"
+        raise InputError(f"{path} has a covariance of {words}; calibrate again.")
+    if [len(row) for row in matrix] != [len(names)] * len(names):
+        raise InputError(
+            f"{path} has a covariance of {len(matrix)} rows with {sum(map(len, matrix))} numbers; expected "
+            f"{len(names)} x {len(names)} for its {len(names)} parameters. Calibrate again."
+        )
+    if names and not _is_covariance(np.array(matrix, dtype=float)):
+        raise InputError(
+            f"{path} has a covariance that is none: not symmetric, or with a negative variance. Calibrate again."
+        )
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Whether a matrix is symmetric and has no negative variance in any direction, but for rounding."""
+    variances = np.diag(matrix)
+    if np.any(variances < 0):
+        return False
+    scale = np.sqrt(np.where(variances > 0, variances, 1.0))
+    with np.errstate(over="ignore"):
+        correlations = matrix / np.outer(scale, scale)
+    if not np.all(np.abs(correlations) < 2) or np.max(np.abs(correlations - correlations.T)) > _ROUNDING:
+        return False
+    return bool(np.linalg.eigvalsh(correlations)[0] > -_ROUNDING)
 
 
 def written_files(path: Path) -> Mapping[str, str]:

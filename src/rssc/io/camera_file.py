@@ -2,14 +2,25 @@
 
 import json
 from dataclasses import asdict, replace
+from math import isfinite
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rssc.errors import InputError
+from rssc.io.reading import read_text
 from rssc.model.camera import LONGEST_EXPOSURE, ActiveArea, Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Lens
+
+LARGEST_SIDE = 100_000
+"""Pixels of an image; more is a damaged file."""
+LARGEST_PARAMETER = 1e9
+"""Of a lens; a telescope has a focal length of a hundred thousand pixels."""
+_MOST_DIGITS = 300
+"""Of a whole number: more are beyond floating point."""
+INTERVALS_S = (1e-7, 1e5)
+"""Shortest and longest time from frame to frame."""
 
 
 class JsonFile(BaseModel):
@@ -139,24 +150,78 @@ def camera_document(camera: Camera, frame_interval_s: float) -> dict[str, object
 
 def read_document(path: Path, schema: type[Document], what: str) -> Document:
     """Reads and checks a JSON file of ours; `what` names it in the error."""
+    text = read_text(path, "JSON")
+    if not text.strip():
+        raise InputError(f"{path} is empty; expected {what}.")
     try:
-        return schema.model_validate(json.loads(path.read_text()))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        content = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+    except RecursionError as error:
+        raise InputError(f"{path} is not {what}: it is nested too deeply.") from error
+    except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}.") from error
-    except ValidationError as error:
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not {what}: expected an object, in braces.")
+    try:
+        return schema.model_validate(content)
+    except (ValidationError, RecursionError) as error:
         raise invalid(path, what, error) from error
+
+
+def _finite(text: str) -> float:
+    """A number; JSON has neither NaN nor infinity, though Python reads them."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"it has {text} where a number is expected")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"it has a number of {len(text)} digits")
+    return int(text)
+
+
+def camera_of(path: Path, document: TruthFile) -> Camera:
+    """The camera that a file describes.
+
+    Raises:
+        InputError: It cannot be one.
+    """
+    shutter = document.shutter
+    if not INTERVALS_S[0] <= shutter.frame_interval_s <= INTERVALS_S[1]:
+        raise InputError(f"{path} has a frame interval of {shutter.frame_interval_s:g} s, which no camera has.")
+    try:
+        camera = document.camera
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    check_camera(path, camera.lens, (camera.width, camera.height))
+    return camera
+
+
+def check_camera(path: Path, lens: Lens, size: tuple[int, int] | None = None) -> None:
+    """Checks that a file's numbers are those of a camera, so that nothing overflows later.
+
+    Raises:
+        InputError: They are not.
+    """
+    if size is not None and not 2 <= min(size) <= max(size) <= LARGEST_SIDE:
+        raise InputError(f"{path} has images of {size[0]} x {size[1]} pixels, which no camera has.")
+    for name, value in zip(lens.parameter_names, lens.parameters.tolist(), strict=True):
+        if abs(value) > LARGEST_PARAMETER:
+            raise InputError(f"{path} has a lens with {name} {value:g}, which no lens has.")
 
 
 def read_truth(path: Path) -> tuple[Camera, float]:
     """Camera and frame interval in seconds of a truth.json, or of a calibration.json that serves as one."""
     document = read_document(path, TruthFile, "a truth with image, lens and shutter")
-    return document.camera, document.shutter.frame_interval_s
+    return camera_of(path, document), document.shutter.frame_interval_s
 
 
-def invalid(path: Path, what: str, error: ValidationError) -> InputError:
+def invalid(path: Path, what: str, error: ValidationError | RecursionError) -> InputError:
     """The error for a file whose contents are not what they should be."""
+    if isinstance(error, RecursionError):
+        return InputError(f"{path} is not {what}: it is nested too deeply.")
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return InputError(f"{path} is not {what}: {where}: {first['msg']}.")
+    reason = "it is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+    return InputError(f"{path} is not {what}: {where}: {reason}.")

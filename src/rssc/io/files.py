@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
+from rssc.io.reading import as_utf8
 from rssc.runtime.temporary import FULL, temporary_folder
 
 _COMPLETE = ".rssc-complete"
@@ -144,7 +145,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` for UTF-8 text."""
-    write_bytes(path, text.encode())
+    write_bytes(path, as_utf8(text).encode())
 
 
 def npz_bytes(arrays: Mapping[str, NDArray[np.generic]], comment: str = "") -> bytes:

@@ -1,13 +1,15 @@
 """Reads a lens from calibration files of other tools: Kalibr camchains and OpenCV YAML."""
 
 from pathlib import Path
+from typing import cast
 
-import cv2
 import numpy as np
-import yaml
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
+from rssc.io.camera_file import check_camera
+from rssc.io.reading import read_text
+from rssc.io.yaml_file import read_yaml
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import LENS_MODELS, Lens
 
@@ -38,6 +40,18 @@ class KalibrCamera(BaseModel):
     """Seconds from one row to the next, top to bottom."""
 
 
+class OpenCvMatrix(BaseModel):
+    """A matrix as OpenCV writes it."""
+
+    rows: int
+    cols: int
+    data: tuple[float, ...]
+
+    @property
+    def array(self) -> FloatArray:
+        return np.array(self.data, dtype=float).reshape(self.rows, self.cols)
+
+
 def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
     """The lens named by FILE or FILE:CAM, and its image size where the file states it.
 
@@ -45,7 +59,13 @@ def read_lens(text: str) -> tuple[Lens, tuple[int, int] | None]:
         text: Path of a Kalibr camchain (CAM is cam0, cam1, ..; needed where there are several) or of an OpenCV YAML.
     """
     path, camera = _path_and_camera(text)
-    return _opencv_lens(path) if _is_opencv(path) else _kalibr_lens(path, camera)
+    try:
+        lens, size = _opencv_lens(path) if _is_opencv(path) else _kalibr_lens(path, camera)
+    except InputError as error:
+        # Lenses know no files.
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from error
+    check_camera(path, lens, size)
+    return lens, size
 
 
 def read_line_delay(text: str) -> float | None:
@@ -63,19 +83,17 @@ def _path_and_camera(text: str) -> tuple[Path, str | None]:
 
 
 def _is_opencv(path: Path) -> bool:
-    content = _read(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
+    content = read_text(path, "a Kalibr camchain or an OpenCV YAML")
     return content.startswith("%YAML:1.0") or "!!opencv-matrix" in content
 
 
 def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, KalibrCamera]:
     """A camera of a Kalibr camchain and its name; the only one where none is named."""
     try:
-        document: object = yaml.safe_load(_read(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
-    try:
-        entries = _ENTRIES.validate_python(document)
-    except ValidationError:
+        entries = _ENTRIES.validate_python(read_yaml(path))
+    except (ValidationError, RecursionError):
         entries = {}
     cameras = {name: entry for name, entry in entries.items() if isinstance(entry, dict) and "intrinsics" in entry}
     if not cameras:
@@ -95,15 +113,6 @@ def read_kalibr_camera(path: Path, camera: str | None = None) -> tuple[str, Kali
         ) from error
 
 
-def _read(path: Path) -> str:
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; give the calibration file as FILE or FILE:CAM.")
-    try:
-        return path.read_text(errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
-
-
 def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] | None]:
     name, entry = read_kalibr_camera(path, camera)
     model = _KALIBR.get(entry.distortion_model)
@@ -118,18 +127,22 @@ def _kalibr_lens(path: Path, camera: str | None) -> tuple[Lens, tuple[int, int] 
 
 
 def _opencv_lens(path: Path) -> tuple[Lens, tuple[int, int] | None]:
+    document = read_yaml(path)
+    fields: dict[str, object] = {}
+    if isinstance(document, dict):
+        fields = {str(name): value for name, value in cast(dict[object, object], document).items()}
     try:
-        storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
-    except (cv2.error, SystemError) as error:
-        raise InputError(f"{path} is not an OpenCV YAML that OpenCV can read.") from error
-    try:
-        # A node that is not there gives None, and so an array without dimensions.
-        matrix = np.asarray(storage.getNode("camera_matrix").mat(), dtype=float)
-        coefficients = np.asarray(storage.getNode("distortion_coefficients").mat(), dtype=float)
-        size = (int(storage.getNode("image_width").real()), int(storage.getNode("image_height").real()))
-        kind = storage.getNode("distortion_model").string() or storage.getNode("model").string()
-    finally:
-        storage.release()
+        matrix, coefficients = (
+            OpenCvMatrix.model_validate(fields[name]).array if name in fields else np.array(None, dtype=float)
+            for name in ("camera_matrix", "distortion_coefficients")
+        )
+        width, height = (int(cast(float, fields.get(name, 0))) for name in ("image_width", "image_height"))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"{path} has a matrix or an image size that is none; expected an OpenCV calibration."
+        ) from error
+    size = (width, height)
+    kind = str(fields.get("distortion_model") or fields.get("model") or "")
     if matrix.shape != (3, 3):
         raise InputError(f"{path} has no 3x3 camera_matrix; expected an OpenCV calibration.")
     coefficients = coefficients.ravel() if coefficients.ndim else np.zeros(4)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from rssc.errors import InputError
 from rssc.io.calibration_file import FORMAT, read_calibration
 from rssc.io.camera_file import JsonFile, read_document, read_truth
 from rssc.io.lens_files import read_lens, read_line_delay
@@ -45,7 +46,13 @@ def read_reference(path: Path, compared: Calibration) -> Reference:
 
 
 def calibration_reference(found: Calibration, name: str = "the other") -> Reference:
-    """Another calibration, whose error bars count."""
+    """Another calibration, whose error bars count.
+
+    Raises:
+        InputError: It does not know its camera.
+    """
+    if found.status == "degenerate":
+        raise InputError(f"{name} is a degenerate calibration, with which nothing can be compared; give another one.")
     return Reference(name, found.camera, found.frame_interval_s, found.estimated, found.exposure_sigma)
 
 

@@ -4,7 +4,6 @@ With it a calibration can be rectified with, exported and reported later.
 """
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -13,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.io.camera_file import CameraFile, camera_document
+from rssc.io.camera_file import CameraFile, camera_document, camera_of
 from rssc.io.files import npz_bytes
+from rssc.io.reading import check_readable
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.scene import Scene
 from rssc.model.stretch import Stretch
@@ -55,19 +55,24 @@ def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
 
 def read_stretches(path: Path) -> tuple[Stretch, ...]:
     """Reads stretches.npz."""
+    check_readable(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, NDArray[np.generic]] = dict(file)
-        return tuple(_stretch(arrays, f"{i}/") for i in range(len({name.split("/")[0] for name in arrays})))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}.") from error
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not one of our stretches: {error}; calibrate again.") from error
+        count = len({name.split("/")[0] for name in arrays})
+        if not count:
+            raise ValueError("it is empty")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return tuple(_stretch(path, arrays, f"{i}/") for i in range(count))
+    # numpy, zipfile and zlib raise errors of a dozen kinds for damaged files, and all mean the same.
+    except Exception as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error).split("\n")[0]
+        raise InputError(f"{path} is not one of our stretches: {reason.rstrip('.')}; calibrate again.") from error
 
 
-def _stretch(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> Stretch:
+def _stretch(path: Path, arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> Stretch:
     def numbers(name: str) -> FloatArray:
-        return arrays[prefix + name].astype(np.float64)
+        return arrays[prefix + name].astype(np.float64, casting="safe")
 
     def indices(name: str) -> IntArray:
         return arrays[prefix + name].astype(np.int64, casting="same_kind")
@@ -80,7 +85,12 @@ def _stretch(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> Stretch:
     tracks = Tracks(
         len(frame_times), len(points), indices("frames"), indices("track_points"), numbers("pixels"), numbers("sigmas")
     )
-    camera = CameraFile.model_validate_json(str(arrays[prefix + "camera"])).camera
+    camera = camera_of(path, CameraFile.model_validate_json(str(arrays[prefix + "camera"])))
     scene = Scene(camera, tracks, points, numbers("cam_from_world"), frame_times, trajectory)
     names = tuple(str(name) for name in arrays[prefix + "names"])
-    return Stretch(scene, numbers("times_s"), indices("frame_numbers"), names, str(arrays[prefix + "source"]))
+    times_s, frame_numbers = numbers("times_s"), indices("frame_numbers")
+    if not len(names) == len(times_s) == len(frame_numbers) == len(frame_times):
+        raise ValueError(f"it has {len(frame_times)} frames with {len(names)} names and {len(times_s)} times")
+    if not np.all(np.diff(times_s) > 0) or not np.all(np.diff(frame_numbers) > 0) or frame_numbers[0] < 0:
+        raise ValueError("its frames are not in order")
+    return Stretch(scene, times_s, frame_numbers, names, str(arrays[prefix + "source"]))

@@ -3,21 +3,24 @@
 """
 
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import cast
 
-import yaml
-
 from rssc.errors import InputError
+from rssc.io.yaml_file import read_yaml
 from rssc.model.target import AprilGrid, Charuco, Checkerboard, Target
 
 EXAMPLES = "aprilgrid:6x6:0.088:0.3, checkerboard:7x6:0.03 or charuco:7x5:0.04:0.03:DICT_4X4_50"
+
+_LARGEST = 1e9
+"""Number of a board: counts, or lengths in metres."""
 
 
 def read_target(text: str) -> Target:
     """The target named by a YAML file or by a word."""
     path = Path(text)
-    if path.is_file():
+    if path.exists():
         return _from_yaml(path)
     kind, colon, rest = text.partition(":")
     if kind not in ("aprilgrid", "checkerboard", "charuco") or not colon:
@@ -50,23 +53,19 @@ class _Document:
         value = self.fields.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"{self.path} has {name}: {value}; expected a number, because target_type is {self.kind}.")
+        if abs(value) > _LARGEST:
+            raise InputError(f"{self.path} has a {name} beyond {_LARGEST:g}, which no board has.")
         return float(value)
 
     def count(self, name: str) -> int:
         value = self.number(name)
-        if value != int(value):
+        if not isfinite(value) or value != int(value):
             raise InputError(f"{self.path} has {name}: {value}; expected a whole number.")
         return int(value)
 
 
 def _from_yaml(path: Path) -> Target:
-    try:
-        content: object = yaml.safe_load(path.read_text(errors="replace"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
-    document = _Document(path, _string_keys(content))
+    document = _Document(path, _string_keys(read_yaml(path)))
     number, count = document.number, document.count
     if document.kind == "aprilgrid":
         return AprilGrid(count("tagCols"), count("tagRows"), number("tagSize"), number("tagSpacing"))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from rssc.errors import InputError
+from rssc.io.reading import read_text
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 
@@ -21,6 +22,8 @@ TRAJECTORY_NAME = "trajectory.tum"
 _TUM_COLUMNS = "t tx ty tz qx qy qz qw"
 _EUROC_COLUMNS = "t, px, py, pz, qw, qx, qy, qz"
 _COLUMN_COUNT = 8
+_SHOWN = 80
+"""Characters of a wrong line that an error shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +68,7 @@ def read_euroc(path: Path) -> TimedPoses:
 
 def _read_table(path: Path, columns: str, *, may_have_more: bool = False) -> FloatArray:
     """(n, 8) numbers, none of them missing or infinite, whose last four are not all zero."""
-    try:
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a text file; expected lines of `{columns}`.") from error
+    lines = read_text(path, f"lines of `{columns}`").splitlines()
     rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):
         words = line.split("#", 1)[0].replace(",", " ").split()
@@ -81,7 +79,7 @@ def _read_table(path: Path, columns: str, *, may_have_more: bool = False) -> Flo
         except ValueError:
             values = []
         if len(values) != _COLUMN_COUNT and not (may_have_more and len(values) > _COLUMN_COUNT):
-            raise InputError(f"{path}, line {number}: {line.strip()!r}; expected 8 numbers `{columns}`.")
+            raise InputError(f"{path}, line {number}: {_shortened(line.strip())!r}; expected 8 numbers `{columns}`.")
         rows.append(values[:_COLUMN_COUNT])
         if not np.all(np.isfinite(rows[-1])) or not any(rows[-1][4:]):
             raise InputError(
@@ -91,3 +89,7 @@ def _read_table(path: Path, columns: str, *, may_have_more: bool = False) -> Flo
     if not rows:
         raise InputError(f"{path} has no poses; expected lines of `{columns}`.")
     return np.array(rows)
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."

@@ -17,6 +17,7 @@ import atexit
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,8 @@ _OPTIONS = {
 }
 _PREFIX = "rssc-kernels-"
 _HERE = Path(__file__).parent
+_SHARED = "_RSSC_KERNELS"
+"""Variable by which a process tells those that it starts of its temporary folder."""
 _KEPT_SECONDS = 30 * 86400.0
 
 
@@ -58,6 +61,12 @@ def cache_folder() -> Path:
     # Named as `rssc.runtime.temporary` names folders, which removes those of processes that were killed.
     folder = Path(tempfile.mkdtemp(prefix=f"rssc-{os.getpid()}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[_SHARED] = str(folder)
+    print(
+        f"rssc: kernels are compiled into {folder} for this run only, because no other place can be written to; set "
+        "NUMBA_CACHE_DIR to a folder that stays, and later runs start at once.",
+        file=sys.stderr,
+    )
     return folder
 
 
@@ -71,7 +80,7 @@ def _fingerprint() -> str:
 
 def _places() -> Iterator[Path]:
     """Where compiled code may be kept, the best place first."""
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
+    if given := os.environ.get(_SHARED) or os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(given)
         return
     yield _HERE / "__pycache__"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Status = Literal["ok", "weak", "degenerate"]
+PLACEHOLDER_NOTE = "nothing could be estimated: the lens is a placeholder, not this camera's."
+"""Of a calibration whose camera only stands for one."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,11 @@ class Calibration(ArrayEquality):
             return 0.0
         i = self.parameters.index(name)
         return float(np.sqrt(self.covariance[i, i]))
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether nothing could be estimated: the camera then only stands for one."""
+        return self.status == "degenerate" and not self.statistics.frames
 
     def require_stretches(self) -> tuple[Stretch, ...]:
         """The stretches.

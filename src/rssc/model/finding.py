@@ -50,6 +50,7 @@ CAUSES = {
     "frame_times": Cause("frames taken at other times than the file says", doubted=False),
     "dropped_frames": Cause("missing frames that no time stamp tells of", doubted=False),
     "missing_frames": Cause("gaps in the time stamps", doubted=False),
+    "misplaced": Cause("frames out of order", doubted=False),
     "variable_rate": Cause("a frame rate that varies", doubted=False),
     "cadence": Cause("another frame rate than that of the camera", doubted=False),
     "repeats": Cause("repeated frames", doubted=False),

@@ -56,7 +56,7 @@ class Scene(ArrayEquality):
             poses = poses[:, :3]
         poses = float_array("cam_from_world", poses, (frame_count, 3, 4))
         error = np.abs(poses[:, :, :3] @ poses[:, :, :3].transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-        if error.max() > 1e-6:
+        if not error.max() <= 1e-6:
             raise InputError(
                 f"cam_from_world[{int(np.argmax(error))}] is not a rotation: R R^T is {error.max():.1e} off."
             )

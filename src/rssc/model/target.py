@@ -114,6 +114,8 @@ class Charuco:
 
 
 Target = AprilGrid | Checkerboard | Charuco
+_MOST = 1000
+"""Tags, corners or squares in a row: more is a mistake, for which there is no memory."""
 
 
 def _grid(x: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -123,8 +125,10 @@ def _grid(x: ArrayLike, y: ArrayLike) -> FloatArray:
 
 
 def _check_counts(target: Target, least: int, what: str) -> None:
-    if min(target.columns, target.rows) < least:
-        raise InputError(f"the {target.kind} has {target.columns} x {target.rows} {what}; expected {least} or more.")
+    if not least <= min(target.columns, target.rows) <= max(target.columns, target.rows) <= _MOST:
+        raise InputError(
+            f"the {target.kind} has {target.columns} x {target.rows} {what}; expected {least} to {_MOST} of them."
+        )
 
 
 def _check_lengths(target: Target, **lengths: float) -> None:

@@ -91,6 +91,10 @@ def evaluate(
     """
     found = calibration if isinstance(calibration, Calibration) else Calibration.load(calibration)
     other = calibration_reference(truth) if isinstance(truth, Calibration) else read_reference(truth, found)
+    if found.status == "degenerate":
+        raise InputError(
+            f"this calibration is degenerate, so that there is nothing to compare: {'; '.join(found.reasons)}."
+        )
     evaluation = compare(found, other)
     if trajectory is None:
         return evaluation

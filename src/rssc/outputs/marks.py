@@ -30,7 +30,7 @@ def is_marked_image(path: Path, mark: str = RECTIFIED) -> bool:
 def is_marked_video(path: Path, mark: str = RECTIFIED) -> bool:
     """Whether a video was written by us."""
     try:
-        with av.open(str(path.absolute())) as container:
+        with av.open(str(path.absolute()), metadata_errors="replace") as container:
             tags = {name.lower(): text for name, text in container.metadata.items()}
     except (FFmpegError, OSError):
         return False

@@ -8,7 +8,8 @@ from rssc.errors import InputError
 from rssc.names import LENS_NAMES, LensName
 
 Row = Literal["first", "middle", "last"]
-Border = Literal["replicate", "black"]
+Border = Literal["black", "crop", "replicate"]
+_LARGEST_SIDE = 20_000
 MotionName = Literal["hand_held", "shaky", "drone", "pan", "rotation", "static"]
 
 
@@ -20,8 +21,9 @@ class RectifyOptions:
     """The row (column, where the sensor reads sideways) whose time and pose the whole frame gets."""
     undistort: bool = False
     """Remove the lens distortion too; the result is that of a pinhole with the same focal lengths and centre."""
-    border: Border = "replicate"
-    """What fills pixels at the border that the frame did not see: its nearest pixels, or black."""
+    border: Border = "black"
+    """What becomes of pixels at the border that a frame did not see: black; cropped, with all frames cut to the largest
+    part that every one of them saw; or filled with the nearest pixels."""
     reencoded: bool = False
     """Take a source whose contents differ from what was calibrated: a re-encoded copy, the same frame by frame."""
 
@@ -88,6 +90,10 @@ class SimulateOptions:
     """PNG frames instead of an H.264 video."""
 
     def __post_init__(self) -> None:
+        if not 2 <= min(self.width, self.height) <= max(self.width, self.height) <= _LARGEST_SIDE:
+            raise InputError(
+                f"the image size is {self.width} x {self.height}; expected 2 to {_LARGEST_SIDE} pixels on a side."
+            )
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}; expected 0 or a positive number.")
         if self.lens not in LENS_NAMES:

@@ -14,7 +14,7 @@ from rssc.model.calibration import Calibration
 from rssc.outputs.report.groups import figure_groups
 from rssc.outputs.report.plots import Figure
 from rssc.outputs.report.residuals import residuals_of
-from rssc.outputs.report.summary import VERDICTS, quantities
+from rssc.outputs.report.summary import RECORD, notes_of, quantities, verdict_words
 from rssc.solver.problem import with_trajectory
 
 _WIDTH = 720
@@ -28,7 +28,8 @@ def calibration_text(calibration: Calibration) -> str:
         f"{row.label:20s} {row.value:>12s} {row.unit:12s} {row.interval}".rstrip() for row in quantities(calibration)
     ]
     reasons = [f"  - {reason}" for reason in calibration.reasons]
-    return "\n".join([_heading(calibration), *rows, _verdict(calibration), *reasons])
+    heading = [] if calibration.placeholder else [_heading(calibration)]
+    return "\n".join([*heading, *rows, _verdict(calibration), *reasons])
 
 
 def calibration_html(calibration: Calibration) -> str:
@@ -40,13 +41,15 @@ def calibration_html(calibration: Calibration) -> str:
     )
     lists = "".join(
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-        for lines in (calibration.reasons, calibration.notes)
+        for lines in (calibration.reasons, notes_of(calibration))
         if lines
     )
+    verdict = f"<p>{escape(_verdict(calibration))}</p>{lists}"
+    if calibration.placeholder:
+        return f"<div>{verdict}<p>{RECORD}</p></div>"
     return (
         f"<div><p><b>{escape(_heading(calibration))}</b></p><table><thead><tr><th></th><th>estimate</th>"
-        f"<th>95 % interval</th></tr></thead><tbody>{rows}</tbody></table>"
-        f"<p>{escape(_verdict(calibration))}</p>{lists}</div>"
+        f"<th>95 % interval</th></tr></thead><tbody>{rows}</tbody></table>{verdict}</div>"
     )
 
 
@@ -76,7 +79,7 @@ def _heading(calibration: Calibration) -> str:
 
 
 def _verdict(calibration: Calibration) -> str:
-    return f"{calibration.status}: {VERDICTS[calibration.status]}"
+    return f"{calibration.status}: {verdict_words(calibration)}"
 
 
 def _figures(calibration: Calibration) -> dict[str, Figure]:

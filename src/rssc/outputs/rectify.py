@@ -22,7 +22,8 @@ from rssc.solver.problem import with_trajectory
 
 Pixel = TypeVar("Pixel", bound=np.integer | np.floating)
 
-BORDERS = {"replicate": cv2.BORDER_REPLICATE, "black": cv2.BORDER_CONSTANT}
+BORDERS = {"black": cv2.BORDER_CONSTANT, "crop": cv2.BORDER_REPLICATE, "replicate": cv2.BORDER_REPLICATE}
+"""What is cropped is not seen; beside it, nearest pixels are the better neighbours."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Only frames that the calibration covers have a trajectory; the others are left o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import av
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.footage.fingerprint import names_of
-from rssc.footage.image_folder import IMAGE_SUFFIXES
+from rssc.footage.footage import require_source
+from rssc.footage.image_folder import IMAGE_SUFFIXES, read_image
 from rssc.footage.video import Video
 from rssc.io.files import check_folder, naming, staged_folder
 from rssc.model.arrays import IntArray
@@ -23,6 +24,7 @@ from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.provenance import source_name
 from rssc.model.stretch import Stretch
+from rssc.outputs.crop import Window, common_window
 from rssc.outputs.marks import RECTIFIED, is_marked_image, is_marked_video, marked_png, refuse_to_replace
 from rssc.outputs.options import RectifyOptions
 from rssc.outputs.rectify import Rectifier, expand, sample
@@ -53,6 +55,8 @@ class RectifiedFootage:
     """Number of frames in the source."""
     lens: Lens
     """The lens of the rectified images."""
+    window: Window
+    """Which part of the rectified images was written: all of it, where they were not cropped."""
 
     @property
     def ranges(self) -> str:
@@ -91,8 +95,7 @@ def rectify_footage(
         InputError: The source is not the one that was calibrated, or the calibration has no trajectory.
     """
     source, output = Path(source), Path(output)
-    if not source.exists():
-        raise InputError(f"{source} does not exist; expected the video or the folder of images that was calibrated.")
+    require_source(source)
     tasks: dict[int, _Task] = {}
     reencoded = options is not None and options.reencoded
     for stretch in _stretches_of(source, calibration, reencoded):
@@ -100,9 +103,16 @@ def rectify_footage(
         for frame, number in enumerate(stretch.frame_numbers):
             tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
     tasks = dict(sorted(tasks.items()))
+    rectifier = next(iter(tasks.values())).rectifier
+    camera = calibration.camera
+    window = Window(0, 0, camera.width, camera.height)
+    if rectifier.options.border == "crop":
+        window = common_window(task.rectifier.source_map(task.frame) for task in tasks.values())
+    lens = rectifier.lens
+    lens = replace(lens, cx=lens.cx - window.left, cy=lens.cy - window.top)
     write = _rectify_folder if source.is_dir() else _rectify_video
-    numbers, count = write(source, output, tasks, calibration.camera, lambda share: progress("rectifying", share))
-    return RectifiedFootage(np.array(numbers), count, next(iter(tasks.values())).rectifier.lens)
+    numbers, count = write(source, output, tasks, camera, window, lambda share: progress("rectifying", share))
+    return RectifiedFootage(np.array(numbers), count, lens, window)
 
 
 def _stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
@@ -137,7 +147,7 @@ def _stretches_of(source: Path, calibration: Calibration, reencoded: bool = Fals
 
 
 def _rectify_folder(
-    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, report: Report
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, window: Window, report: Report
 ) -> tuple[list[int], int]:
     missing = [task.name for task in tasks.values() if not (source / task.name).is_file()]
     if missing:
@@ -158,11 +168,11 @@ def _rectify_folder(
         for number in numbers[begin:end]:
             task = tasks[number]
             # Unchanged: bit depth, colours and transparency; EXIF rotation is ignored, so that rows stay the sensor's.
-            image = cv2.imread(str(source / task.name), cv2.IMREAD_UNCHANGED)
+            image = read_image(source / task.name, cv2.IMREAD_UNCHANGED)
             if image is None:
                 raise InputError(f"{source / task.name} cannot be read; the file is damaged. Copy it again.")
             _check_size(task.name, image.shape[1], image.shape[0], camera)
-            _, data = cv2.imencode(".png", task.rectifier.rectify(image, task.frame))
+            _, data = cv2.imencode(".png", window.of(task.rectifier.rectify(image, task.frame)))
             path = staging / f"{Path(task.name).stem}.png"
             with naming(output / path.name):
                 path.write_bytes(marked_png(data.tobytes()))
@@ -175,7 +185,7 @@ def _rectify_folder(
 
 
 def _rectify_video(
-    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, report: Report
+    source: Path, output: Path, tasks: dict[int, _Task], camera: Camera, window: Window, report: Report
 ) -> tuple[list[int], int]:
     check_video_name(output)
     if output.resolve() == source.resolve():
@@ -200,16 +210,17 @@ def _rectify_video(
                 _check_size(source.name, frame.width, frame.height, camera)
                 if frame.pts is None:
                     frame.pts = round(video.times_s[number] / float(frame.time_base or 1))
-                yield frame, _plane_changer(tasks[number])
+                yield frame, _plane_changer(tasks[number], window)
                 done.append(number)
                 report(len(done) / len(numbers))
 
     interval = float(np.median(np.diff(video.times_s)))
-    write_changed_video(source, output, pictures(), float(video.times_s[numbers[-1]]) + interval)
+    end_s = float(video.times_s[numbers[-1]]) + interval
+    write_changed_video(source, output, pictures(), end_s, (window.width, window.height))
     return done, count
 
 
-def _plane_changer(task: _Task) -> ChangePlane:
+def _plane_changer(task: _Task, window: Window) -> ChangePlane:
     """Warps the planes of one frame; planes of one size share their map."""
     grid = task.rectifier.source_grid(task.frame)
     maps: dict[tuple[int, int], NDArray[np.float32]] = {}
@@ -217,7 +228,7 @@ def _plane_changer(task: _Task) -> ChangePlane:
     def change(plane: Plane, factors: tuple[int, int], black: int) -> Plane:
         if factors not in maps:
             maps[factors] = expand(grid, plane.shape[1], plane.shape[0], factors)
-        return sample(plane, maps[factors], task.rectifier.options.border, black)
+        return window.of(sample(plane, maps[factors], task.rectifier.options.border, black), factors)
 
     return change
 

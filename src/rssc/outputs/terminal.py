@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rssc.io.reading import as_utf8
 from rssc.model.calibration import Calibration, Status
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
@@ -23,7 +24,7 @@ def print_text(console: Console, text: str, *, wrap: bool = True) -> None:
         text: May hold names of files, which may hold anything.
         wrap: Whether lines are broken between words at the width of a terminal; not for paths and JSON.
     """
-    console.print(Text(text), soft_wrap=not (wrap and console.is_terminal))
+    console.print(Text(as_utf8(text)), soft_wrap=not (wrap and console.is_terminal))
 
 
 def print_calibration(

@@ -55,7 +55,7 @@ def check_video_name(path: Path) -> None:
         raise InputError(f"{path} is no name for a video; expected one that ends in {', '.join(CONTAINERS)}.")
 
 
-def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: float) -> None:
+def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: float, size: tuple[int, int]) -> None:
     """Writes a video of changed pictures with the sound that belongs to them; it starts at time 0.
 
     Args:
@@ -63,13 +63,17 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         path: The new video; it appears only when it is complete.
         pictures: Decoded frames in order, each with the function that changes its planes.
         end_s: Time in the source at which the sound ends, in seconds.
+        size: Width and height of the changed pictures.
     """
     form = CONTAINERS[path.suffix.lower()]
     with staged_file(path) as staged:
         try:
-            with av.open(str(source.absolute())) as old, av.open(str(staged.absolute()), "w", format=form) as new:
+            with (
+                av.open(str(source.absolute()), metadata_errors="replace") as old,
+                av.open(str(staged.absolute()), "w", format=form) as new,
+            ):
                 new.metadata["comment"] = RECTIFIED
-                _write(old, new, iter(pictures), end_s)
+                _write(old, new, iter(pictures), end_s, size)
         except (FFmpegError, ValueError) as error:
             if getattr(error, "errno", None) in FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
@@ -79,14 +83,19 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
 
 
 def _write(
-    old: InputContainer, new: OutputContainer, pictures: Iterator[tuple[VideoFrame, ChangePlane]], end_s: float
+    old: InputContainer,
+    new: OutputContainer,
+    pictures: Iterator[tuple[VideoFrame, ChangePlane]],
+    end_s: float,
+    size: tuple[int, int],
 ) -> None:
     first = next(pictures)
     start, tick = _seconds(first[0]), old.streams.video[0].time_base or Fraction(1, av.time_base)
     stream, pixel_format = _video_stream(old.streams.video[0], new, first[0])
+    stream.width, stream.height = size
     sound = _Sound(old, new, start, Fraction(end_s))
     for frame, change in chain([first], pictures):
-        changed = _changed(frame, pixel_format, change)
+        changed = _changed(frame, pixel_format, change, size)
         changed.pts, changed.time_base = round((_seconds(frame) - start) / tick), tick
         _encode(stream, changed, new)
         sound.copy_until(_seconds(frame))
@@ -109,7 +118,7 @@ def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> 
     rate, options = old.average_rate or old.guessed_rate or 30, {"crf": str(VIDEO.crf), "preset": _PRESET}
     stream = new.add_stream(_ENCODER, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
     pixel_format = _pixel_format(frame.format)
-    stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, pixel_format
+    stream.pix_fmt = pixel_format
     context, source = stream.codec_context, old.codec_context
     if old.time_base is not None:
         context.time_base = old.time_base
@@ -129,10 +138,10 @@ def _pixel_format(pixel_format: VideoFormat) -> str:
     return pixel_format.name if planar and pixel_format.name in takes else "yuv420p"
 
 
-def _changed(frame: VideoFrame, pixel_format: str, change: ChangePlane) -> VideoFrame:
+def _changed(frame: VideoFrame, pixel_format: str, change: ChangePlane, size: tuple[int, int]) -> VideoFrame:
     if frame.format.name != pixel_format:
         frame = frame.reformat(format=pixel_format)
-    changed = VideoFrame(frame.width, frame.height, pixel_format)
+    changed = VideoFrame(*size, pixel_format)
     full_range = frame.color_range == _FULL_RANGE or pixel_format.startswith("yuvj")
     for component in frame.format.components:
         unit = 1 << (component.bits - 8)

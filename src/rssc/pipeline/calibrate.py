@@ -22,6 +22,7 @@ from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.provenance import records_of, with_provenance
 from rssc.pipeline.result import degenerate_result, make_result
 from rssc.pipeline.several import calibrate_stretches, choose, combine_stretches
+from rssc.pipeline.starts import check_init
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.pipeline.undistorted import in_images
 from rssc.pipeline.verdict import judge
@@ -46,6 +47,7 @@ def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progre
         raise InputError("there is no source; give a video file or a folder of images.")
     stage = Stages(progress)
     with stage("reading") as report:
+        check_init(options, sources)
         chosen, notes = choose(sources, options, report)
         records = records_of(sources)
         footage = chosen[0].read(options, report) if len(chosen) == 1 else None

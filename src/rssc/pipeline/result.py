@@ -10,6 +10,7 @@ from rssc.errors import NotCalibratableError
 from rssc.footage.footage import Footage
 from rssc.inference.motion import motion_smoothness
 from rssc.model.calibration import (
+    PLACEHOLDER_NOTE,
     Calibration,
     ErrorBudget,
     PartialEstimate,
@@ -175,7 +176,7 @@ def degenerate_result(footage: Footage, error: NotCalibratableError, method: str
         method=_method_name(method),
         knot_spacing=1.0,
         statistics=Statistics(),
-        notes=(*footage.notes, "nothing could be estimated: the lens is a placeholder, not this camera's."),
+        notes=(*footage.notes, PLACEHOLDER_NOTE),
         causes=tuple(dict.fromkeys([*(one.cause for one in doubted), error.cause, *(one.cause for one in harmless)])),
         metadata=footage.metadata,
     )

@@ -1,12 +1,13 @@
 """Start of the rolling-shutter model: from a moving camera, one that only turns, or a COLMAP model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from rssc.errors import NotCalibratableError
-from rssc.footage.footage import Footage
+from rssc.footage.footage import Footage, open_source
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera, Shutter
 from rssc.model.lens import LENS_MODELS, Family, Lens
@@ -31,6 +32,21 @@ class StartScene:
     scene: Scene
     fixed: tuple[str, ...] = ()
     """What is not estimated: "translations" where the camera only turned."""
+
+
+def check_init(options: CalibrateOptions, sources: Sequence[Path]) -> None:
+    """Checks, before any work, that a given COLMAP model is one, with frames of every source and of their size.
+
+    Raises:
+        InputError: It is not.
+    """
+    if options.init is None:
+        return
+    for source in sources:
+        listed = open_source(source, options.fps)
+        _, image = next(listed.read(np.arange(len(listed.names))), (0, None))
+        size = None if image is None else (image.shape[1], image.shape[0])
+        read_colmap_model(options.init, listed.names, size=size)
 
 
 def find_starts(

@@ -131,7 +131,13 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
         return RefinedStretch(
             refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
         )  # fmt: skip
-    raise failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
+    failure = failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
+    if options.init is not None:
+        raise type(failure)(
+            f"the COLMAP model in {options.init} is no start for {source.name}: is it of another clip? run COLMAP on "
+            f"these frames, or leave out the model ({failure})"
+        ) from failure
+    raise failure
 
 
 def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> StretchResult:

@@ -193,7 +193,10 @@ def _suspicions(inference: Inference, registered: NDArray[np.bool_], board: bool
     if abs(ratio) > VERDICT.max_readout_ratio:
         found.append(f"the readout ratio {ratio:.2f} exceeds a frame interval: check the frame rate")
     if not adjustment.summary.converged:
-        found.append(f"the adjustment did not converge ({adjustment.summary.reason}): try other frames")
+        found.append(
+            f"the adjustment did not converge ({adjustment.summary.reason}), so that the result may be off: choose "
+            "other frames, without blur and with things that stand still"
+        )
     if registered.mean() < VERDICT.min_registered:
         found.append(f"only {int(registered.sum())} of {len(registered)} frames could be located")
     if board:

@@ -7,6 +7,8 @@ COLMAP puts the centre of the top-left pixel at (0.5, 0.5), we put it at (0, 0).
 `HALF_PIXEL` added, and whatever comes out gets it taken off; `rssc.outputs.exporters.colmap` does the same for files.
 """
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -36,11 +38,28 @@ class ColmapConstants(Constants):
     """Least draws of a RANSAC: tracks of a video have few outliers."""
     max_trials: int = 120
     """Most draws of a RANSAC: bounds the time of pairs that nothing explains."""
+    read_seconds: float = 15.0
+    """Longest time to read a model, most of it for starting a process; 1 s here ..."""
+    read_seconds_per_megabyte: float = 0.2
+    """... and for its size."""
     focal_spread: float = 1.01
     """Focal lengths of a given model that differ by more than this factor are worth a note."""
 
 
 COLMAP = ColmapConstants()
+_PROBE = """
+import sys
+import pycolmap
+if sys.platform != "win32":
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30 if hard < 0 else min(hard, 8 << 30), hard))
+pycolmap.logging.minloglevel = pycolmap.logging.FATAL.value
+try:
+    pycolmap.Reconstruction(sys.argv[1])
+except Exception as error:
+    sys.exit(str(error).splitlines()[0] if str(error) else "its files are damaged")
+"""
 
 
 @dataclass(frozen=True)
@@ -120,8 +139,33 @@ def ransac_options(max_error: float) -> PycolmapObject:
     return options
 
 
-def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]]:
-    """Lens, image name to (3, 4) cam_from_world, and notes, of a COLMAP model in a folder, text or binary."""
+def _check_complete(path: Path) -> None:
+    """Reads a model in another process first: of damaged binary files pycolmap reads numbers without end.
+
+    Raises:
+        InputError: It ends with an error, or not at all.
+    """
+    # Programs that embed Python may be their own executable, and must not be started again.
+    if not Path(sys.executable or "").name.lower().startswith("python"):
+        return
+    megabytes = 1e-6 * sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+    limit_s = COLMAP.read_seconds + COLMAP.read_seconds_per_megabyte * megabytes
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE, str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, timeout=limit_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"the COLMAP model in {path} cannot be read within {limit_s:.0f} s; its files are damaged."
+        ) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["its files are damaged"]
+        raise InputError(f"the COLMAP model in {path} cannot be read: {said[-1]}")
+
+
+def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...], tuple[int, int]]:
+    """Lens, image name to (3, 4) cam_from_world, notes and image size of a COLMAP model in a folder, text or binary."""
     colmap = quiet_pycolmap()
     files = path.iterdir() if path.is_dir() else ()
     stems = {file.stem for file in files if file.suffix in (".bin", ".txt")}
@@ -129,6 +173,7 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]
         raise InputError(
             f"{path} holds no COLMAP model; expected a folder with cameras, images and points3D as .bin or .txt."
         )
+    _check_complete(path)
     try:
         reconstruction = colmap.Reconstruction(str(path))
     except (ValueError, RuntimeError, IndexError) as error:
@@ -150,4 +195,4 @@ def read_model(path: Path) -> tuple[Lens, dict[str, FloatArray], tuple[str, ...]
         )
     lens = lens_from_colmap(cameras[0].model_name, np.median([camera.params for camera in cameras], axis=0))
     poses = {image.name: np.array(image.cam_from_world().matrix()) for image in images}
-    return lens, poses, notes
+    return lens, poses, notes, (cameras[0].width, cameras[0].height)

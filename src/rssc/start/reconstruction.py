@@ -163,16 +163,27 @@ def reconstruct(
     )
 
 
-def read_colmap_model(path: str | Path, frame_names: Sequence[str], frame_times: FloatArray | None = None) -> Start:
+def read_colmap_model(
+    path: str | Path,
+    frame_names: Sequence[str],
+    frame_times: FloatArray | None = None,
+    size: tuple[int, int] | None = None,
+) -> Start:
     """A start from an existing COLMAP model, whose images are matched by name.
 
     Args:
         path: Folder with cameras, images and points3D, as .bin or .txt.
         frame_names: File name of each frame; folders and suffixes do not matter.
         frame_times: (f,) time of each frame in frame intervals; 0, 1, 2, .. where not given.
+        size: Width and height of the frames, where they are to be compared with those of the model.
     """
     path = Path(path)
-    lens, by_name, notes = read_model(path)
+    lens, by_name, notes, given = read_model(path)
+    if size is not None and size != given:
+        raise InputError(
+            f"the COLMAP model in {path} is of images of {given[0]} x {given[1]} pixels; these have {size[0]} x "
+            f"{size[1]}. Run COLMAP on these frames."
+        )
     stems = {Path(name).stem: pose for name, pose in by_name.items()}
     if len(stems) != len(by_name):
         raise InputError(f"the COLMAP model in {path} has several images of one name; expected those of one clip.")
@@ -206,8 +217,8 @@ def check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
     motion = float(np.median([displacement(p) for p in pairs]))
     if motion < RECONSTRUCTION.min_motion * side:
         raise NotCalibratableError(
-            f"the image moves by only {motion:.1f} px over the clip; "
-            "use footage in which the camera moves sideways and turns."
+            f"a point moves by only {motion:.1f} px between the frames that it can be followed through; let the camera "
+            "move sideways and turn, and where it moves fast film in more light: what is blurred is lost."
         )
 
 

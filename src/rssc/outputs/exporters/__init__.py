@@ -47,7 +47,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     options = options or ExportOptions()
     if format_name not in EXPORTERS:
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
-    if not calibration.statistics.frames:
+    if calibration.placeholder:
         raise InputError("nothing could be estimated from this footage, so there is no camera to export.")
     exporter = EXPORTERS[format_name]
     stretch = _stretch(calibration, options) if exporter.has_poses else None

@@ -34,6 +34,7 @@ from rssc.outputs.exporters.exporter import (
 )
 from rssc.runtime.constants import Constants
 
+TRANSFORMS_NAME = "transforms.json"
 _OPENGL_FROM_OPENCV = np.array([1.0, -1.0, -1.0])
 _TINY = 1e-12
 
@@ -105,7 +106,7 @@ def _nerfstudio(export: Export) -> Files:
     }
     # nerfstudio expects colours; tracks of grey images have none.
     points = ply_bytes(export.frames.scene.points, grey=GREY)
-    return {"transforms.json": json_bytes(document), "sparse_pc.ply": points}
+    return {TRANSFORMS_NAME: json_bytes(document), "sparse_pc.ply": points}
 
 
 NERFSTUDIO = Exporter(
@@ -171,7 +172,7 @@ def _instant_ngp(export: Export) -> Files:
             for name, start, end in zip(export.image_names, starts, ends, strict=True)
         ],
     }
-    return {"transforms.json": json_bytes(document)}
+    return {TRANSFORMS_NAME: json_bytes(document)}
 
 
 INSTANT_NGP = Exporter(

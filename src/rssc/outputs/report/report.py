@@ -42,12 +42,14 @@ from rssc.outputs.report.pictures import (
 from rssc.outputs.report.residuals import Residuals, residuals_of
 from rssc.outputs.report.summary import (
     PART_WORDS,
-    VERDICTS,
+    RECORD,
     field_of_view,
     half_width,
     motion_sentence,
+    notes_of,
     number,
     quantities,
+    verdict_words,
 )
 from rssc.solver.problem import with_trajectory
 
@@ -103,7 +105,7 @@ def render_report(
     name = "" if reference is None else reference.name
     scenes = [with_trajectory(stretch.scene, calibration.knot_spacing) for stretch in calibration.stretches]
     residuals = residuals_of(scenes) if scenes else None
-    tracks, before_after, notes = None, None, list(calibration.notes)
+    tracks, before_after, notes = None, None, notes_of(calibration)
     if residuals is not None and len(residuals):
         try:
             tracks, before_after = _pictures(calibration, scenes[0], residuals, images)
@@ -118,7 +120,8 @@ def render_report(
         statistics=calibration.statistics,
         stretches=calibration.stretches,
         quantities=quantities(calibration),
-        verdict=VERDICTS[calibration.status],
+        verdict=verdict_words(calibration),
+        record=RECORD,
         lens_words=LENS_MODELS[calibration.camera.lens.model].words,
         view=field_of_view(calibration.camera),
         uncertainty=calibration.uncertainty,

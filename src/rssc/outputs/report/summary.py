@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rssc.model.calibration import Calibration, MotionSmoothness
+from rssc.model.calibration import PLACEHOLDER_NOTE, Calibration, MotionSmoothness
 from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 
@@ -13,6 +13,13 @@ VERDICTS = {
     "weak": "Use the result with care: some of it is poorly determined.",
     "degenerate": "This footage does not determine the camera. Do not use these numbers.",
 }
+NOTHING = "Nothing could be estimated from this footage."
+"""Instead of a verdict, where there are no numbers."""
+RECORD = (
+    "Film a textured, still scene with things at several distances. Walk around and turn the camera up, down and "
+    "sideways for two to five seconds, in good light. No zoom, no stabilisation, fixed focus."
+)
+"""What to record."""
 PART_WORDS = {
     "noise": "noise",
     "shared": "shared errors",
@@ -38,8 +45,20 @@ class Quantity:
     unit: str = ""
 
 
+def verdict_words(calibration: Calibration) -> str:
+    """The verdict in a sentence."""
+    return NOTHING if calibration.placeholder else VERDICTS[calibration.status]
+
+
+def notes_of(calibration: Calibration) -> list[str]:
+    """Its notes, without the one on numbers that are not shown."""
+    return [note for note in calibration.notes if note != PLACEHOLDER_NOTE]
+
+
 def quantities(calibration: Calibration) -> tuple[Quantity, ...]:
-    """Readout first, then the lens."""
+    """Readout first, then the lens; none where nothing could be estimated."""
+    if calibration.placeholder:
+        return ()
     camera, lens = calibration.camera, calibration.camera.lens
     sigma = calibration.sigma("readout_ratio")
     interval_ms = 1e3 * calibration.frame_interval_s
