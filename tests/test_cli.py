@@ -63,7 +63,8 @@ def test_help_has_words_and_no_types(name, capsys, monkeypatch):
         run([name, "--help"])
     assert end.value.code == 0
     said = capsys.readouterr().out
-    assert not [word for word in ("{None}", "NoneType", "<class", "PosixPath", " INT", "FLOAT", "STR") if word in said]
+    types = ("{None}", "NoneType", "<class", "PosixPath", " INT", "FLOAT", "STR", ": None)", ": False)", ": True)")
+    assert not [word for word in types if word in said]
     assert max(map(len, said.splitlines()[1:])) <= 80
     if name != "experiment":
         assert all(option in said for option in ("--verbose", "-q", "--json"))
