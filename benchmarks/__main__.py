@@ -24,7 +24,7 @@ NAMES = {
     "sensitivity": "what halving and doubling each tuned constant moves",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
     "pictures": "makes the two pictures of the README under docs/pictures (needs Chromium)",
-    "cause_pictures": "makes the pictures of docs/causes.md",
+    "cause_pictures": "makes the pictures of docs/causes.md and docs/recording.md",
     "app_picture": "makes the picture of docs/app.md (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from tyro.conf import arg
 from tyro.constructors import (
@@ -118,7 +118,7 @@ _being_described: list[object] = []
 
 def _describe(info: StructTypeInfo) -> StructConstructorSpec | None:
     """As tyro describes a dataclass, but a default that is None or a flag goes unsaid: help is for people."""
-    kind: Any = info.type  # pyright: ignore[reportUnknownMemberType]
+    kind: object = cast(Any, info).type
     if not is_dataclass(kind) or kind in _being_described:
         return None
     _being_described.append(kind)
@@ -132,7 +132,7 @@ def _describe(info: StructTypeInfo) -> StructConstructorSpec | None:
 
 
 def _without_default(field: StructFieldSpec) -> StructFieldSpec:
-    kind: Any = field.type  # pyright: ignore[reportUnknownMemberType]
+    kind: Any = cast(Any, field).type
     if field.default is None or isinstance(field.default, bool):
         return replace(field, type=Annotated[kind, arg(help_behavior_hint="")])
     return field
