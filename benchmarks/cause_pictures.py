@@ -21,6 +21,7 @@ _READOUT = 0.6
 _BLUE, _RED, _GREY = "#1f6fb4", "#c8452f", "#9aa0a6"
 _TIMES = np.linspace(0, _FRAMES - 1, 20 * _FRAMES)
 _EVEN = np.arange(10.0)
+_SLOWING = 0.9 * np.cumsum(np.r_[0, 0.5 + 0.12 * _EVEN[1:]])
 
 
 def _tilt(clip: Clip) -> Any:
@@ -153,7 +154,7 @@ DRAWINGS: dict[str, Draw] = {
     "frame_times": _stamps(_EVEN, _EVEN + 0.12 * np.random.default_rng(2).standard_normal(10)),
     "dropped_frames": _stamps(np.delete(np.arange(11.0), 5), _EVEN),
     "missing_frames": _stamps(np.delete(np.arange(11.0), 5), np.delete(np.arange(11.0), 5)),
-    "variable_rate": _stamps(0.9 * np.cumsum(np.r_[0, 0.5 + 0.12 * _EVEN[1:]]), 0.9 * np.cumsum(np.r_[0, 0.5 + 0.12 * _EVEN[1:]])),
+    "variable_rate": _stamps(_SLOWING, _SLOWING),
     "cadence": _stamps(np.floor(0.8 * _EVEN) * 1.25, _EVEN),
     "repeats": _stamps(np.array([0, 1, 2, 3, 3, 5, 6, 6, 8, 9.0]), _EVEN),
     "slow_motion": _stamps(_EVEN / 4, _EVEN),
