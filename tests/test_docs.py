@@ -1,7 +1,6 @@
 """README and docs: every code block runs, every command is one, every link leads somewhere."""
 
 import inspect
-import json
 import re
 import shlex
 import shutil
