@@ -1,7 +1,7 @@
 """Hooks of the site (mkdocs.yml).
 
 Pages link to files of the repository outside docs/, which a site does not have: such a link becomes the plain name of
-the file, and one to a file that does not exist is an error. README.md is the first page.
+the file, and one to a file that does not exist is an error.
 """
 
 import re
