@@ -9,9 +9,9 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from rssc.cli import COMMANDS, run
+from rssc.cli.experiment import STUDIES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
-STUDIES = ("synthetic", "efficiency", "real")
 _COLUMNS = 80
 _OPENING = """# Command reference
 
