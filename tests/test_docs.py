@@ -26,7 +26,7 @@ PARSED = {"calibrate", "demo", "experiment", "app"}
 NOT_RUN = {
     "pip install . && rssc demo": "needs a new environment; the workflows run it",
     "pip install '.[test]' && pytest": "is how these tests are run",
-    "pip install 'rssc[experiments]'": "installs",
+    "pip install 'rssc[": "installs",
     "git clone URL rssc && cd rssc": "has no address",
     "pip install -e '.[test,docs]'": "installs",
     "pre-commit install": "changes the repository's hooks",
