@@ -12,15 +12,7 @@ from mkdocs.exceptions import PluginError
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DOCS = _ROOT / "docs"
-_APP = {"The page in the browser": "app.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?!https?:|mailto:|#)[^)#\s]+)(#[^)\s]*)?\)")
-
-
-def on_config(config: Any, **_: Any) -> Any:
-    """Adds the app's page where the app is there."""
-    if (_DOCS / "app.md").exists():
-        next(section["Use it"] for section in config.nav if "Use it" in section).insert(2, _APP)
-    return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
