@@ -1,4 +1,7 @@
-"""The pictures of docs/causes.md, one for each cause, and that of docs/recording.md; drawn from the simulation."""
+"""The pictures of docs/causes.md, one for each cause, and that of docs/recording.md.
+
+Motions, lenses and frames are those of the simulation; times, residuals and estimates are sketches with made-up numbers.
+"""
 
 import argparse
 from collections.abc import Callable
