@@ -1,6 +1,6 @@
 """The pictures of docs/causes.md, one for each cause, and that of docs/recording.md.
 
-Motions, lenses and frames are those of the simulation; times, residuals and estimates are sketches with made-up numbers.
+Motions, lenses and frames are those of the simulation; times, residuals and estimates are sketches.
 """
 
 import argparse
