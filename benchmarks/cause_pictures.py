@@ -1,97 +1,184 @@
-"""The pictures of docs/causes.md, drawn from the simulation of faults: the camera, its clock, its frames."""
+"""The pictures of docs/causes.md, one for each cause, and that of docs/recording.md.
+
+Motions, lenses and frames are those of the simulation; times, residuals and estimates are sketches.
+"""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rssc.model.finding import CAUSES
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
 from rssc.simulation.faults import make_faults
 from rssc.simulation.faults.fast_rotation import fast_rotation
 from rssc.simulation.faults.picture import add_bars, add_overlay, interlace
 
-Axes = Any
+Axis = Any
 """Of matplotlib, whose types are partly unknown."""
-CAMERA_NAME, TIME_NAME, PICTURE_NAME = "causes_camera.png", "causes_time.png", "causes_picture.png"
+Draw = Callable[[Axis, Clip], None]
 _FRAMES = 24
 _READOUT = 0.6
 _BLUE, _RED, _GREY = "#1f6fb4", "#c8452f", "#9aa0a6"
-_DPI = 110
+_TIMES = np.linspace(0, _FRAMES - 1, 20 * _FRAMES)
+_EVEN = np.arange(10.0)
+_SLOWING = 0.9 * np.cumsum(np.r_[0, 0.5 + 0.12 * _EVEN[1:]])
 
 
-def draw_camera(axes: list[Axes], clip: Clip) -> None:
-    """Rotation of a stabilised camera, a principal point, a focal length, and vibration."""
-    times = np.linspace(0, _FRAMES - 1, 20 * _FRAMES)
-    turned = np.degrees(np.unwrap(np.arctan2(*clip.motion.cam_from_world(times)[:, 1, [2, 1]].T)))
-    fast = np.degrees(fast_rotation(clip.motion, times)[:, 0])
-    a, b, c, d = axes
-    a.plot(times, turned - turned[0], color=_GREY, lw=1, label="the hand")
+def _tilt(clip: Clip) -> Any:
+    """Degrees at `_TIMES`, from the first."""
+    turned = np.degrees(np.unwrap(np.arctan2(*clip.motion.cam_from_world(_TIMES)[:, 1, [2, 1]].T)))
+    return turned - turned[0]
+
+
+def _stabilised(axis: Axis, clip: Clip) -> None:
+    turned, fast = _tilt(clip), np.degrees(fast_rotation(clip.motion, _TIMES)[:, 0])
+    axis.plot(_TIMES, turned, color=_GREY, lw=1, label="the hand")
     for frame in range(_FRAMES - 1):
-        rows = (times >= frame) & (times <= frame + _READOUT)
-        back = fast[np.searchsorted(times, frame + _READOUT / 2)]
-        a.plot(
-            times[rows], (turned - turned[0] + back)[rows], color=_RED, lw=2, label="the video" if not frame else None
-        )
-    _label(a, "a  electronic stabilisation", "frames", "tilt in degrees")
-    stabilised = make_faults("optical_stabilisation", 2.0, clip.motion, clip.camera, _FRAMES, 1).lens
-    breathing = make_faults("focus_breathing", 0.01, clip.motion, clip.camera, _FRAMES, 1).lens
-    assert stabilised is not None and breathing is not None
-    b.plot(times, stabilised.offsets(times)[:, 1], color=_BLUE)
-    _label(b, "b  optical stabilisation", "frames", "principal point in px")
-    c.plot(times, 100 * (breathing.scales(times) - 1), color=_BLUE)
-    _label(c, "c  focus breathing", "frames", "focal length in %")
-    few = times[times < 8]
+        rows = (frame <= _TIMES) & (frame + _READOUT >= _TIMES)
+        back = fast[np.searchsorted(_TIMES, frame + _READOUT / 2)]
+        axis.plot(_TIMES[rows], (turned + back)[rows], color=_RED, lw=2, label=None if frame else "the video")
+    _label(axis, "frames", "tilt in degrees")
+
+
+def _steadied(axis: Axis, clip: Clip) -> None:
+    fast = np.degrees(fast_rotation(clip.motion, _TIMES)[:, 0])
+    axis.plot(_TIMES, fast, color=_GREY, lw=1, label="in a hand")
+    axis.plot(_TIMES, 0.03 * fast, color=_RED, label="on a gimbal")
+    _label(axis, "frames", "fast tilt in degrees")
+
+
+def _shifting_lens(axis: Axis, clip: Clip) -> None:
+    lens = make_faults("optical_stabilisation", 2.0, clip.motion, clip.camera, _FRAMES, 1).lens
+    assert lens is not None
+    axis.plot(_TIMES, lens.offsets(_TIMES)[:, 1], color=_BLUE)
+    _label(axis, "frames", "principal point in px")
+
+
+def _focal_length(fault: str, amount: float) -> Draw:
+    def draw(axis: Axis, clip: Clip) -> None:
+        lens = make_faults(fault, amount, clip.motion, clip.camera, _FRAMES, 1).lens
+        assert lens is not None
+        axis.plot(_TIMES, 100 * (lens.scales(_TIMES) - 1), color=_BLUE)
+        _label(axis, "frames", "focal length in %")
+
+    return draw
+
+
+def _vibration(axis: Axis, clip: Clip) -> None:
+    few = _TIMES[_TIMES < 8]
     shaken = 0.05 * np.sin(2 * np.pi * 0.93 * few)
-    d.plot(few, shaken, color=_GREY, lw=1, label="the camera")
+    axis.plot(few, shaken, color=_GREY, lw=1, label="the camera")
     for frame in range(8):
         rows = (few >= frame) & (few <= frame + 0.25)
-        d.plot(few[rows], shaken[rows], color=_RED, lw=2, label="what rows see" if not frame else None)
-    _label(d, "d  vibration", "frames", "tilt in degrees")
+        axis.plot(few[rows], shaken[rows], color=_RED, lw=2, label=None if frame else "what rows see")
+    _label(axis, "frames", "tilt in degrees")
 
 
-def draw_times(axes: list[Axes], clip: Clip) -> None:
+def _misfit(axis: Axis, clip: Clip) -> None:
+    rng = np.random.default_rng(3)
+    axis.plot(*rng.normal(0, 2.0, (2, 150)), ".", color=_RED, ms=3, label="no camera explains them")
+    axis.plot(*rng.normal(0, 0.15, (2, 150)), ".", color=_BLUE, ms=3, label="one does")
+    axis.set_aspect("equal")
+    _label(axis, "residual in px", "residual in px")
+
+
+def _stamps(taken: Any, said: Any) -> Draw:
     """When frames were taken, above, and when the file says they were, below."""
-    even = np.arange(10.0)
-    jitter = even + 0.12 * np.random.default_rng(2).standard_normal(10)
-    dropped = np.delete(np.arange(11.0), 5)
-    shown = np.floor(0.8 * even)
-    _times(axes[0], "e  stamps that jitter", even, jitter)
-    _times(axes[1], "f  a missing frame", dropped, even)
-    _times(axes[2], "g  24 pictures stored as 30", shown * 1.25, even)
-    _times(axes[3], "h  slow motion", even / 4, even)
+
+    def draw(axis: Axis, clip: Clip) -> None:
+        for one, other in zip(taken, said, strict=True):
+            axis.plot([one, other], [1, 0], color=_GREY, lw=0.7)
+        axis.plot(taken, np.ones(len(taken)), "o", color=_BLUE, ms=4)
+        axis.plot(said, np.zeros(len(said)), "o", color=_RED, ms=4)
+        axis.set_yticks([0, 1], ["stored", "taken"], fontsize=8)
+        axis.set_ylim(-0.4, 1.4)
+        _label(axis, "frame intervals of the file", "")
+
+    return draw
 
 
-def draw_pictures(axes: list[Axes], clip: Clip) -> None:
-    """Frames with bars, words, interlaced rows, and a cut."""
-    frames = np.stack([clip.frame(i) for i in (4, 5)])
-    other = render_clip(_options(seed=12)).frame(4)
-    half = np.hstack([frames[0][:, : frames.shape[2] // 2], other[:, frames.shape[2] // 2 :]])
-    pictures = {
-        "i  black bars": add_bars(frames, rows=(28, 28))[0],
-        "j  words in the picture": add_overlay(frames)[0],
-        "k  interlaced rows": interlace(frames)[0][60:150, 90:210],
-        "l  a cut": half,
-    }
-    for axis, (title, picture) in zip(axes, pictures.items(), strict=True):
-        axis.imshow(picture, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-        axis.set_title(title, fontsize=9, loc="left")
+def _estimates(values: Any, bars: Any, names: list[str]) -> Draw:
+    """Readouts with their error bars."""
+
+    def draw(axis: Axis, clip: Clip) -> None:
+        axis.errorbar(values, range(len(names)), xerr=bars, fmt="o", color=_BLUE, capsize=3, ms=4)
+        axis.set_yticks(range(len(names)), names, fontsize=8)
+        axis.set_ylim(-0.6, len(names) - 0.4)
+        axis.set_xlim(0.3, 0.9)
+        _label(axis, "readout ratio", "")
+
+    return draw
+
+
+def _pictures(make: Callable[[Clip], list[Any]]) -> Draw:
+    def draw(axis: Axis, clip: Clip) -> None:
+        shown = make(clip)
+        gap = np.full((shown[0].shape[0], 6), 255, np.uint8)
+        row = np.hstack([part for picture in shown for part in (picture, gap)][:-1])
+        axis.imshow(row, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axis.set_axis_off()
 
-
-def _times(axis: Axes, title: str, taken: Any, said: Any) -> None:
-    for one, other in zip(taken, said, strict=True):
-        axis.plot([one, other], [1, 0], color=_GREY, lw=0.7)
-    axis.plot(taken, np.ones(len(taken)), "o", color=_BLUE, ms=4)
-    axis.plot(said, np.zeros(len(said)), "o", color=_RED, ms=4)
-    axis.set_yticks([0, 1], ["stored", "taken"], fontsize=8)
-    axis.set_ylim(-0.4, 1.4)
-    axis.set_title(title, fontsize=9, loc="left")
-    axis.tick_params(labelsize=7)
+    return draw
 
 
-def _label(axis: Axes, title: str, across: str, up: str) -> None:
-    axis.set_title(title, fontsize=9, loc="left")
+def _frames(clip: Clip, *numbers: int) -> Any:
+    return np.stack([clip.frame(i) for i in numbers])
+
+
+def _other(seed: int = 12) -> Any:
+    return render_clip(clip_options(seed)).frame(4)
+
+
+def _readout_lines(axis: Axis, clip: Clip) -> None:
+    """How far each row of a frame is from where a global shutter would have put it."""
+    rows = np.arange(240)
+    for motion, colour in (("static", _GREY), ("pan", _BLUE), ("hand_held", "#3a9e5f"), ("shaky", _RED)):
+        options = clip_options(3, motion)
+        moving = render_clip(options)
+        times = 6 + _READOUT * rows / 240
+        ahead = moving.motion.cam_from_world(times)[:, :3, :3] @ moving.motion.cam_from_world(times[:1])[0, :3, :3].T
+        pixels = moving.camera.lens.fx * ahead[:, 0, 2] / ahead[:, 2, 2]
+        axis.plot(pixels, rows, color=colour, label=motion.replace("_", "-"))
+    axis.invert_yaxis()
+    _label(axis, "px to the side of where the first row saw it", "row")
+
+
+DRAWINGS: dict[str, Draw] = {
+    "electronic_stabilisation": _stabilised,
+    "steadied": _steadied,
+    "optical_stabilisation": _shifting_lens,
+    "focus_breathing": _focal_length("focus_breathing", 0.01),
+    "zoom": _focal_length("zoom", 0.3),
+    "vibration": _vibration,
+    "misfit": _misfit,
+    "frame_times": _stamps(_EVEN, _EVEN + 0.12 * np.random.default_rng(2).standard_normal(10)),
+    "dropped_frames": _stamps(np.delete(np.arange(11.0), 5), _EVEN),
+    "missing_frames": _stamps(np.delete(np.arange(11.0), 5), np.delete(np.arange(11.0), 5)),
+    "misplaced": _stamps(np.array([0, 1, 2, 7, 4, 5, 6, 3, 8, 9.0]), _EVEN),
+    "variable_rate": _stamps(_SLOWING, _SLOWING),
+    "cadence": _stamps(np.floor(0.8 * _EVEN) * 1.25, _EVEN),
+    "repeats": _stamps(np.array([0, 1, 2, 3, 3, 5, 6, 6, 8, 9.0]), _EVEN),
+    "slow_motion": _stamps(_EVEN / 4, _EVEN),
+    "capture_rate": _stamps(_EVEN / 4, _EVEN / 4),
+    "time_lapse": _stamps(_EVEN * 4, _EVEN),
+    "bars": _pictures(lambda clip: [add_bars(_frames(clip, 4), rows=(28, 28))[0]]),
+    "overlay": _pictures(lambda clip: [add_overlay(_frames(clip, 4, 5))[0]]),
+    "interlacing": _pictures(lambda clip: [interlace(_frames(clip, 4, 5))[0][60:150, 90:210]]),
+    "cut": _pictures(lambda clip: [clip.frame(4), _other()]),
+    "short_piece": _pictures(lambda clip: [clip.frame(4), _other(), _other(14)]),
+    "frozen": _pictures(lambda clip: 3 * [clip.frame(4)]),
+    "same_clip": _pictures(lambda clip: 2 * [np.hstack([clip.frame(4)[:, :160], clip.frame(20)[:, :160]])]),
+    "other_camera": _estimates([0.45, 0.75], [0.01, 0.01], ["b.mp4", "a.mp4"]),
+    "contradiction": _estimates([0.40, 0.82, 0.55], [0.01, 0.01, 0.01], ["third", "second", "first stretch"]),
+    "disagreement": _estimates([0.56, 0.61, 0.66], [0.012, 0.012, 0.012], ["third", "second", "first window"]),
+    "uncertain": _estimates([0.6], [0.22], ["the whole clip"]),
+}  # fmt: skip
+
+
+def _label(axis: Axis, across: str, up: str) -> None:
     axis.set_xlabel(across, fontsize=8)
     axis.set_ylabel(up, fontsize=8)
     axis.tick_params(labelsize=7)
@@ -99,9 +186,9 @@ def _label(axis: Axes, title: str, across: str, up: str) -> None:
         axis.legend(fontsize=7, frameon=False)
 
 
-def _options(seed: int) -> ClipOptions:
+def clip_options(seed: int, motion: str = "hand_held") -> ClipOptions:
     lens = typical_lens("radial", 320, 240)
-    return ClipOptions(320, 240, _FRAMES, lens=lens, readout_ratio=_READOUT, motion="hand_held", seed=seed)
+    return ClipOptions(320, 240, _FRAMES, lens=lens, readout_ratio=_READOUT, motion=motion, seed=seed)
 
 
 def main(argv: list[str]) -> int:
@@ -113,13 +200,14 @@ def main(argv: list[str]) -> int:
     matplotlib.use("agg")
     from matplotlib.figure import Figure
 
-    clip = render_clip(_options(seed=3))
-    options.output.mkdir(parents=True, exist_ok=True)
-    drawings = {CAMERA_NAME: (draw_camera, 5.0), TIME_NAME: (draw_times, 3.2), PICTURE_NAME: (draw_pictures, 5.4)}
-    for name, (draw, height) in drawings.items():
-        figure: Any = Figure(figsize=(8, height), layout="constrained")
-        draw(list(figure.subplots(2, 2).ravel()), clip)
-        path = options.output / name
-        figure.savefig(path, dpi=_DPI)
+    assert set(CAUSES) <= set(DRAWINGS), "every cause has its picture"
+    clip = render_clip(clip_options(3))
+    folder = options.output / "causes"
+    folder.mkdir(parents=True, exist_ok=True)
+    drawings = {folder / f"{name}.png": DRAWINGS[name] for name in CAUSES}
+    for path, draw in {**drawings, options.output / "recording.png": _readout_lines}.items():
+        figure: Any = Figure(figsize=(4.6, 2.2), layout="constrained")
+        draw(figure.subplots(), clip)
+        figure.savefig(path, dpi=100)
         print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
     return 0

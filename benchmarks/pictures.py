@@ -1,4 +1,4 @@
-"""The two pictures of the README, from rendered clips: the top of the demo's report, and a frame before and after."""
+"""The pictures of the README and the tour, from rendered clips: parts of the demo's report, a frame before, after."""
 
 import argparse
 import sys
@@ -11,13 +11,17 @@ import numpy as np
 from tests.browser import FLAGS, chromium
 
 REPORT_NAME, BEFORE_AFTER_NAME = "report.jpg", "before_after.jpg"
+REPORT_PARTS = {"report_fit.jpg": "fit", "report_certainty.jpg": "certainty", "report_motion.jpg": "motion"}
+"""The first figure of these sections of the report, for the tour."""
 _REPORT_VIEW = (820, 1130)
 _JPEG_QUALITY = 85
+_DRAWING_MS = 1500
+"""Until figures that are drawn when they come into view are there."""
 _GAP_PX = 8
 
 
-def report_picture(report: Path) -> np.ndarray:
-    """(height, width, 3) BGR screenshot of the top of a report."""
+def report_pictures(report: Path) -> dict[str, np.ndarray]:
+    """(height, width, 3) BGR screenshots by name: the top of a report, and some of its figures."""
     from playwright.sync_api import sync_playwright
 
     width, height = _REPORT_VIEW
@@ -25,9 +29,16 @@ def report_picture(report: Path) -> np.ndarray:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         page = browser.new_context(viewport={"width": width, "height": height}, offline=True).new_page()
         page.goto(report.resolve().as_uri())
-        png = page.screenshot()
+        shots = {REPORT_NAME: page.screenshot()}
+        for name, section in REPORT_PARTS.items():
+            figure = page.locator(f"section[aria-labelledby={section}] figure").first
+            figure.scroll_into_view_if_needed()
+            page.wait_for_timeout(_DRAWING_MS)
+            shots[name] = figure.screenshot()
         browser.close()
-    return np.asarray(cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR))
+    return {
+        name: np.asarray(cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)) for name, png in shots.items()
+    }
 
 
 def before_after_picture(folder: Path) -> np.ndarray:
@@ -70,7 +81,7 @@ def main(argv: list[str]) -> int:
             demo = Path(folder) / "demo"
             Demo(demo).run(Terminal())
         pictures = {
-            REPORT_NAME: report_picture(demo / "report.html"),
+            **report_pictures(demo / "report.html"),
             BEFORE_AFTER_NAME: before_after_picture(Path(folder) / "clip"),
         }
     for name, picture in pictures.items():

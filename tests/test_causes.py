@@ -14,12 +14,13 @@ from rssc.simulation import simulate_scene
 PAGE = Path(__file__).parents[1] / "docs" / "causes.md"
 
 
-def test_every_cause_has_its_section_on_the_page_with_what_to_do():
+def test_every_cause_has_its_section_on_the_page_with_a_picture_and_what_to_do():
     sections = dict(re.findall(r"^### `(\w+)`.*?\n(.*?)(?=^##|\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     assert sorted(sections) == sorted(CAUSES)
     for name, cause in CAUSES.items():
         text = " ".join(sections[name].split())
         assert cause.remedy in text, name
+        assert f"](pictures/causes/{name}.png)" in text and (PAGE.parent / f"pictures/causes/{name}.png").exists(), name
 
 
 def test_a_reason_says_what_was_found_and_what_to_do():

@@ -11,6 +11,7 @@ import pytest
 
 import rssc
 from rssc.cli import COMMANDS, run
+from rssc.cli.experiment import STUDIES
 from rssc.model.lens import LENS_MODELS
 from rssc.names import LENS_NAMES, METHOD_NAMES
 from rssc.outputs.options import MotionName
@@ -56,14 +57,15 @@ def test_names_are_those_of_the_registries():
     assert set(MotionName.__args__) == set(ROOM_MOTIONS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *(f"experiment {study}" for study in STUDIES)])
 def test_help_has_words_and_no_types(name, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as end:
-        run([name, "--help"])
+        run([*name.split(), "--help"])
     assert end.value.code == 0
     said = capsys.readouterr().out
-    assert not [word for word in ("{None}", "NoneType", "<class", "PosixPath", " INT", "FLOAT", "STR") if word in said]
+    types = ("{None}", "NoneType", "<class", "PosixPath", " INT", "FLOAT", "STR", ": None)", ": False)", ": True)")
+    assert not [word for word in types if word in said]
     assert max(map(len, said.splitlines()[1:])) <= 80
     if name != "experiment":
         assert all(option in said for option in ("--verbose", "-q", "--json"))

@@ -2,7 +2,6 @@
 
 import io
 import json
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -263,6 +262,7 @@ def test_colmap_model_is_complete_without_rigs_and_frames(tmp_path, format_name)
 
 def test_colmap_model_that_does_not_fit_the_disk_is_an_error():
     """pycolmap itself cuts the file off and says nothing."""
+    resource = pytest.importorskip("resource", reason="limits the size of files, on Unix only")
     calibration = calibration_of(camera_of())
     export_files(calibration, "colmap")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

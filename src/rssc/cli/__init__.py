@@ -5,12 +5,12 @@ Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from inspect import getdoc
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
 
 import tyro
 
@@ -21,7 +21,7 @@ from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
-from rssc.cli.experiment import Experiment
+from rssc.cli.experiment import STUDIES, Experiment
 from rssc.cli.export import Export
 from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
@@ -47,6 +47,7 @@ COMMANDS = {
     "cache": Cache,
 }
 Shell = Literal["bash", "zsh", "fish"]
+Value = TypeVar("Value")
 
 _CONFIG = (
     tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone, tyro.conf.PositionalMetavarFromFieldName,
@@ -128,9 +129,14 @@ def _parse(name: str, words: Sequence[str]) -> Command:
         like = get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean {like[0]}?" if like else f"expected one of {', '.join(COMMANDS)}."
         raise InputError(f"there is no command {name!r}; {hint}")
-    command = COMMANDS[name]
+    if name == "experiment" and words and words[0] in STUDIES:
+        return Experiment(_read(STUDIES[words[0]], f"{name} {words[0]}", words[1:]))
+    return _read(COMMANDS[name], name, words)
+
+
+def _read(kind: Callable[..., Value], name: str, words: Sequence[str]) -> Value:
     return tyro.cli(
-        command, prog=f"rssc {name}", description=_wrapped(getdoc(command) or ""), args=words, config=_CONFIG,
+        kind, prog=f"rssc {name}", description=_wrapped(getdoc(kind) or ""), args=words, config=_CONFIG,
         registry=REGISTRY,
     )  # fmt: skip
 

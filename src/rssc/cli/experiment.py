@@ -147,12 +147,13 @@ class Real:
         return 0
 
 
+STUDIES = {"synthetic": Synthetic, "efficiency": Efficiency, "real": Real}
+"""Every study is a command with `run`; another one is another row here, and in the help below."""
 Study = (
     Annotated[Synthetic, subcommand("synthetic", prefix_name=False)]
     | Annotated[Efficiency, subcommand("efficiency", prefix_name=False)]
     | Annotated[Real, subcommand("real", prefix_name=False)]
 )
-"""Every study is a command with `run`; another one is another line here."""
 
 
 @dataclass(frozen=True)

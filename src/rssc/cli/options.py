@@ -2,14 +2,21 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from tyro.conf import arg
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)  # fmt: skip
 
 from rssc.errors import InputError
 from rssc.pipeline.options import FrameRange
@@ -104,6 +111,34 @@ _rule(FrameRange, parse_frames, "A:B", lambda frames: ":".join("" if end is None
 _rule(float, parse_number, "NUMBER")
 _rule(int, parse_whole_number, "N")
 _rule(str, str, "TEXT")
+
+
+_being_described: list[object] = []
+
+
+def _describe(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """As tyro describes a dataclass, but a default that is None or a flag goes unsaid: help is for people."""
+    kind: object = cast(Any, info).type
+    if not is_dataclass(kind) or kind in _being_described:
+        return None
+    _being_described.append(kind)
+    try:
+        found = ConstructorRegistry.get_struct_spec(info)
+    finally:
+        _being_described.pop()
+    if not isinstance(found, StructConstructorSpec):
+        return None
+    return replace(found, fields=tuple(map(_without_default, found.fields)))
+
+
+def _without_default(field: StructFieldSpec) -> StructFieldSpec:
+    kind: Any = cast(Any, field).type
+    if field.default is None or isinstance(field.default, bool):
+        return replace(field, type=Annotated[kind, arg(help_behavior_hint="")])
+    return field
+
+
+REGISTRY.struct_rule(_describe)
 
 
 def exit_code(calibration: "Calibration") -> int:

@@ -52,7 +52,7 @@ class CalibrateOptions(TargetOptions):
     init: Path | None = None
     """Folder of a COLMAP model to start from."""
     cache: bool = True
-    """Whether tracks and starts are kept for later runs with the same footage, and those of earlier ones used."""
+    """Keeping tracks and starts for later runs with the same footage, and using those of earlier runs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
