@@ -6,6 +6,7 @@ import pytest
 
 from rssc.errors import InputError
 from rssc.io.lens_files import read_lens
+from rssc.io.yaml_file import read_yaml
 
 CAMCHAIN = """
 cam0:
@@ -62,3 +63,14 @@ def test_other_files_are_refused(tmp_path, content, message):
         path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_lens(str(path))
+
+
+def test_aliases_are_read_and_bombs_of_them_are_not(tmp_path):
+    path = tmp_path / "camchain.yaml"
+    path.write_text("a: &one [1.0, 2.0]\nb: *one\n")
+    assert read_yaml(path) == {"a": [1.0, 2.0], "b": [1.0, 2.0]}
+    levels = [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 12)]
+    for bomb in ("\n".join(["l0: &l0 [1]", *levels]), "a: &a [*a]\n"):
+        path.write_text(bomb)
+        with pytest.raises(InputError, match="aliases stand for too much"):
+            read_yaml(path)

@@ -9,14 +9,12 @@ import yaml
 from rssc.errors import InputError
 from rssc.io.reading import read_text
 
+_MOST_NODES = 1_000_000
+"""Values that a file may stand for: with a few lines of aliases it may stand for more than memory holds."""
+
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases: calibration files need none, and a few lines of them stand for more than memory holds."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Hashable) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*) are not read")
-        return super().compose_node(parent, index)  # pyright: ignore[reportArgumentType]
+    """With matrices of OpenCV's."""
 
 
 def _matrix(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
@@ -25,6 +23,20 @@ def _matrix(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
 
 
 _Loader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
+
+
+def _count(node: yaml.Node, known: dict[int, int]) -> int:
+    """Values that a node stands for, its aliases written out."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = _MOST_NODES  # until it is known: an alias within itself stands for no end of them
+    parts: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        parts = node.value
+    elif isinstance(node, yaml.MappingNode):
+        parts = [part for pair in node.value for part in pair]
+    known[id(node)] = 1 + sum(_count(part, known) for part in parts)
+    return known[id(node)]
 
 
 def read_yaml(path: Path) -> Any:
@@ -38,7 +50,13 @@ def read_yaml(path: Path) -> Any:
         # OpenCV's own way to write the version, which YAML does not allow.
         text = text.partition("\n")[2]
     try:
-        return yaml.load(text, _Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _count(node, {}) > _MOST_NODES:
+            raise yaml.YAMLError("its aliases stand for too much")
+        return loader.construct_document(node)  # pyright: ignore[reportUnknownMemberType]
     except RecursionError as error:
         raise InputError(f"{path} is nested too deeply; expected a calibration file.") from error
     # Numbers and dates that are none end as any of the last ones.
