@@ -98,8 +98,8 @@ def _of_departure(departure: Departure) -> Finding:
             "stabilisation, which also changes the focal length found"
         ),
         "electronic_stabilisation": (
-            f"frames move within their readout by about {departure.amount:.1f} px unlike they move from one to the "
-            "next, as with electronic stabilisation"
+            f"frames move within their readout by about {departure.amount:.2g} px unlike they move from one to the "
+            "next, as with electronic stabilisation, or as frames do that were taken unevenly"
         ),
         "focus_breathing": (
             f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "
