@@ -100,10 +100,11 @@ def test_vibration_that_frames_do_not_resolve_is_weak_and_the_result_says_what_m
     uncertainty = Uncertainty(known, {"noise": {"readout_ratio": 1.0}})
     verdicts = []
     # Slow motion; fast motion that finer knots follow; one that they do not follow.
-    for amount, resolved in ((0.1, -0.6), (1.0, 0.3), (1.0, -0.4)):
+    slow = Alternation(-0.5, 0.1)
+    for resolved in (slow, Alternation(0.3, 0.1), Alternation(-0.4, 0.1)):
         inference = Inference(
             adjustment, uncertainty, (), 0.0,
-            alternation=Alternation(-0.5, amount), resolved=Alternation(resolved, 0.1),
+            alternation=slow if resolved is slow else Alternation(-0.5, 1.0), resolved=resolved,
         )  # fmt: skip
         stretch = make_stretch(adjustment.scene)
         one = StretchResult(inference, stretch, 1 / 30, np.ones(20, bool), (), {})

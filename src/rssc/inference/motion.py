@@ -36,6 +36,9 @@ class MotionConstants(Constants):
     fast_px: float = 0.2
     """Amount of `Alternation` from which on motion is fast. On the same tracks the readout is 0.004 too long at 0.65 px
     and 0.0005 at 0.3 px."""
+    fast_noise: float = 2.0
+    """The same over the noise of the observations, which alternates, too: finer knots then only have more of it.
+    Chosen by hand."""
     orders: tuple[int, ...] = (2, 3, 4, 5)
     """Of the prior, from rough to smooth motion, see `kernels.motion_prior`; the most probable one is taken."""
     first_order: int = 3
@@ -96,8 +99,9 @@ def settle_motion(
 
 
 def follow_fast_motion(settled: Adjustment, common: AdjustOptions) -> Adjustment:
-    """A settled adjustment with finer knots where its motion is fast."""
-    if alternation(settled).amount_px < MOTION.fast_px:
+    """A settled adjustment with finer knots where its motion is fast, and more than noise."""
+    noise_px = noise_level(np.linalg.norm(settled.residuals, axis=1))
+    if alternation(settled).amount_px < max(MOTION.fast_px, MOTION.fast_noise * noise_px):
         return settled
     return settle_motion(settled, common, fine=True)
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
-from rssc.inference.motion import MOTION
 from rssc.model.finding import Finding
 from rssc.pipeline.motion_summary import MotionSummary
 from rssc.runtime.constants import Constants
@@ -124,10 +123,10 @@ def _warped_frames(inference: Inference) -> list[Finding]:
 
 
 def _unfollowed_motion(inference: Inference) -> list[Finding]:
-    """Motion that is fast, and that frames do not resolve."""
-    correlation = inference.resolved.correlation
+    """Motion that is fast, so that finer knots were tried, and that these do not follow either."""
+    correlation, tried = inference.resolved.correlation, inference.resolved != inference.alternation
     told = inference.covariance.sigma("readout_ratio") <= CAUSE_LIMITS.resolved
-    if inference.alternation.amount_px < MOTION.fast_px or correlation > CAUSE_LIMITS.vibrating or not told:
+    if not tried or correlation > CAUSE_LIMITS.vibrating or not told:
         return []
     words = (
         "the camera vibrates faster than its frames resolve, or they were taken unevenly, and the readout may be "
