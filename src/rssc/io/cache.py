@@ -77,6 +77,7 @@ class Cache:
             os.utime(path)
         except FileNotFoundError:
             return None
+        # The last one is zipfile's, for a damaged header that names a compression which it does not have.
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError):
             self.remove(name)
             return None
