@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +26,7 @@ import av
 from av.error import FFmpegError
 
 from benchmarks.limits import Figures, Limit, check
+from benchmarks.processes import MARK, processes_of
 from rssc.errors import InputError
 from rssc.io.files import finish_moves
 from rssc.model.calibration import Calibration
@@ -37,8 +37,6 @@ from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 _NONE = ("half_results", "lost_files", "orphans", "temporary_folders", "wrong_exit_codes")
 LIMITS = (Limit("kills", least=20), Limit("slowest_end_s", most=2.0), *(Limit(name, most=0) for name in _NONE))
 _SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
-_MARK = "RSSC_BENCHMARK_KILLS"
-"""Environment variable by which the processes of a run are known."""
 _FRAMES = 24
 _LONGEST_WAIT_S = 10.0
 _MINE = "notes.txt"
@@ -70,7 +68,7 @@ class Place:
         return ["calibrate", *clips[: 1 if name == "calibrate one clip" else 2], "-o", str(self.out(name))]
 
     def start(self, name: str, mark: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "TMPDIR": str(self.temporary), "RSSC_CACHE": str(self.root / "cache"), _MARK: mark}
+        environment = {**os.environ, "TMPDIR": str(self.temporary), "RSSC_CACHE": str(self.root / "cache"), MARK: mark}
         return subprocess.Popen(
             [sys.executable, "-m", "rssc", *self.words(name)], env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -78,18 +76,6 @@ class Place:
 
 
 JOBS = ("calibrate one clip", "calibrate two clips", "rectify")
-
-
-def processes_of(mark: str) -> list[int]:
-    """Processes that were started with a mark and have not ended."""
-    wanted = f"{_MARK}={mark}".encode()
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z" and wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
 
 
 def is_whole(folder: Path, job: str) -> bool:
