@@ -171,7 +171,7 @@ def measure(argv: list[str]) -> Figures:
                     str(path),
                     str(out / "calibration.json"),
                     "-o",
-                    str(folder / f"{video.name}.mp4"),
+                    str(folder / "rectified.mp4"),
                 ],
             }
             print(f"{video.name}: {video.frames} frames of {video.width} x {video.height}", flush=True)

@@ -98,6 +98,9 @@ def test_version(capsys):
         (["check", "x", "--jobs", "0"], "jobs are 0; expected at least 1."),
         (["check", "x", "-q", "-v"], "exclude each other"),
         (["check", "--", "-clip.mp4"], "-clip.mp4 does not exist"),
+        (["check", "-clip.mp4"], "-clip.mp4 is no option; if it is a file, put ./ before its name: ./-clip.mp4."),
+        (["check", "./-clip.mp4", "--frames", "-30:"], "-clip.mp4 does not exist"),
+        (["-v"], "-v is no command"),
         (["calibrate", "-o", "out"], "there is no source"),
         (["simulate", "-o", "out", "--seed", "-1"], "seed is -1"),
         (["completion", "tcsh"], "bash, zsh, fish"),
@@ -137,9 +140,10 @@ def test_quiet_says_nothing_but_errors(plain):
     assert json.loads(both.stdout)["status"] == "degenerate" and not both.stderr
 
 
-def test_a_reader_that_leaves_is_no_error():
+@pytest.mark.parametrize("words", [["completion", "bash"], ["--help"], ["calibrate", "--help"]])
+def test_a_reader_that_leaves_is_no_error(words):
     with subprocess.Popen(
-        [sys.executable, "-m", "rssc", "completion", "bash"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "rssc", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

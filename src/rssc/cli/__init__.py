@@ -4,6 +4,7 @@ Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -135,6 +136,11 @@ def _parse(name: str, words: Sequence[str]) -> Command:
 
 
 def _read(kind: Callable[..., Value], name: str, words: Sequence[str]) -> Value:
+    options = words[: words.index("--")] if "--" in words else words
+    for word in options:
+        # Options of one dash have one letter; a range of frames may begin with a negative number.
+        if re.fullmatch(r"-[^-\d].+", word, re.DOTALL):
+            raise InputError(f"{word} is no option; if it is a file, put ./ before its name: ./{word}.")
     return tyro.cli(
         kind, prog=f"rssc {name}", description=_wrapped(getdoc(kind) or ""), args=words, config=_CONFIG,
         registry=REGISTRY,

@@ -28,7 +28,8 @@ from rssc.runtime.constants import Constants
 from rssc.runtime.temporary import FULL
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
-_ENCODER = "libx264"
+_ENCODER, _DEEP_ENCODER = "libx264", "libx265"
+"""Of eight bits, and of more: hardly any player takes H.264 of ten bits, and cameras that have them write H.265."""
 _PRESET = "superfast"
 _FULL_RANGE = 2
 
@@ -116,9 +117,13 @@ def _seconds(frame: VideoFrame) -> Fraction:
 def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> tuple[VideoStream, str]:
     """The stream of the new video and its pixel format."""
     rate, options = old.average_rate or old.guessed_rate or 30, {"crf": str(VIDEO.crf), "preset": _PRESET}
-    stream = new.add_stream(_ENCODER, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
-    pixel_format = _pixel_format(frame.format)
+    encoder, pixel_format = _encoding(frame.format)
+    if encoder == _DEEP_ENCODER:
+        options |= {"x265-params": "log-level=error"}
+    stream = new.add_stream(encoder, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
     stream.pix_fmt = pixel_format
+    if encoder == _DEEP_ENCODER and new.format.name in ("mp4", "mov"):
+        stream.codec_context.codec_tag = "hvc1"  # as Apple's players want it
     context, source = stream.codec_context, old.codec_context
     if old.time_base is not None:
         context.time_base = old.time_base
@@ -131,11 +136,16 @@ def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> 
     return stream, pixel_format
 
 
-def _pixel_format(pixel_format: VideoFormat) -> str:
-    """The video's own format where the encoder takes it and every component has its own plane, else yuv420p."""
-    takes = {known.name for known in Codec(_ENCODER, "w").video_formats or ()}
+def _encoding(pixel_format: VideoFormat) -> tuple[str, str]:
+    """Encoder and pixel format: the video's own where the encoder takes it, each component in its plane, else yuv420p.
+
+    The encoder of deep videos is a part of FFmpeg that some builds lack.
+    """
+    deep = any(component.bits > 8 for component in pixel_format.components)
+    encoder = _DEEP_ENCODER if deep and _DEEP_ENCODER in av.codecs_available else _ENCODER
+    takes = {known.name for known in Codec(encoder, "w").video_formats or ()}
     planar = len({component.plane for component in pixel_format.components}) == len(pixel_format.components)
-    return pixel_format.name if planar and pixel_format.name in takes else "yuv420p"
+    return (encoder, pixel_format.name) if planar and pixel_format.name in takes else (_ENCODER, "yuv420p")
 
 
 def _changed(frame: VideoFrame, pixel_format: str, change: ChangePlane, size: tuple[int, int]) -> VideoFrame:
