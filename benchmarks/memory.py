@@ -80,7 +80,8 @@ def boards() -> list[Board]:
     for centre in _BOARDS:
         left, top = draw.integers(0, TILE - 500, 2)
         texture = np.ascontiguousarray(tile[top : top + 350, left : left + 500])
-        found.append(_board(np.array(centre), *draw.uniform(-0.7, 0.7, 2), _BOARD_TEXEL_M, texture))
+        turn, tilt = draw.uniform(-0.7, 0.7, 2)
+        found.append(_board(np.array(centre), turn, tilt, _BOARD_TEXEL_M, texture))
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import Final, Literal
 
 import av
 import numpy as np
@@ -28,7 +29,8 @@ from rssc.runtime.constants import Constants
 from rssc.runtime.temporary import FULL
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
-_ENCODER, _DEEP_ENCODER = "libx264", "libx265"
+_ENCODER: Final = "libx264"
+_DEEP_ENCODER: Final = "libx265"
 """Of eight bits, and of more: hardly any player takes H.264 of ten bits, and cameras that have them write H.265."""
 _PRESET = "superfast"
 _FULL_RANGE = 2
@@ -136,7 +138,7 @@ def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> 
     return stream, pixel_format
 
 
-def _encoding(pixel_format: VideoFormat) -> tuple[str, str]:
+def _encoding(pixel_format: VideoFormat) -> tuple[Literal["libx264", "libx265"], str]:
     """Encoder and pixel format: the video's own where the encoder takes it, each component in its plane, else yuv420p.
 
     The encoder of deep videos is a part of FFmpeg that some builds lack.
