@@ -7,6 +7,9 @@ import pytest
 
 from rssc.datasets.shared import data_folder
 
+# Test processes side by side share the cores; workers of pytest-xdist read this before they use a thread.
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    os.environ.setdefault("RSSC_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
 # Tests make what they test, and leave the user's cache alone; those of the cache name a folder.
 os.environ["RSSC_CACHE"] = ""
 
