@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rssc.datasets.shared import data_folder
+from tests.browser import open_browser
 
 # Test processes side by side share the cores; workers of pytest-xdist read this before they use a thread.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
@@ -17,6 +18,12 @@ os.environ["RSSC_CACHE"] = ""
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
 
 
 @pytest.fixture

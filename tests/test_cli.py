@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -155,6 +156,19 @@ def test_completion_knows_commands_and_options(shell, capsys):
     assert run(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for word in ("calibrate", "rectify", "undistorted-from"))
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+def test_bash_completes_options_and_files(tmp_path, capsys):
+    assert run(["completion", "bash"]) == 0
+    script = tmp_path / "rssc.bash"
+    script.write_text(capsys.readouterr().out)
+    code = (
+        f"source {script}; complete -p rssc; COMP_WORDS=(rssc rectify --bo); COMP_CWORD=2; _tyro_rssc; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["complete -o bashdefault -o default -F _tyro_rssc rssc", "--border"]
 
 
 def test_check_has_the_notes_of_a_calibration(plain, tmp_path):

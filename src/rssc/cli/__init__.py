@@ -7,8 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from inspect import getdoc
+from io import StringIO
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
@@ -178,13 +180,19 @@ def _print_completion(words: Sequence[str]) -> int:
         raise InputError(
             f"completion is for one of {', '.join(shells)}; bash reads it with `source <(rssc completion bash)`."
         )
+    script, code = StringIO(), 0
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="rssc", config=_CONFIG, registry=REGISTRY, args=["--tyro-print-completion", words[0]]
-        )  # fmt: skip
+        with redirect_stdout(script):
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="rssc", config=_CONFIG, registry=REGISTRY, args=["--tyro-print-completion", words[0]]
+            )  # fmt: skip
     except SystemExit as error:
-        return int(error.code or 0)
-    return 0
+        code = int(error.code or 0)
+    # A description of two lines would be two candidates; and where nothing else fits, names of files do.
+    lines = [re.sub(r"\\n", " ", line) if line.startswith("COMPLETION_SPEC") else line
+             for line in script.getvalue().splitlines()]  # fmt: skip
+    print("\n".join(lines).replace("complete -F ", "complete -o bashdefault -o default -F "))
+    return code
 
 
 def _wrapped(text: str) -> str:
