@@ -200,7 +200,8 @@ def orb_slam3(folder, frame, line, truth):
 def openvins(folder, frame, line, truth):
     """https://github.com/rpng/open_vins, VioManagerOptions.h, print_and_load_state; a frame has one time."""
     path = folder / "kalibr_imucam_chain.yaml"
-    camera = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ).getNode("cam0")
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    camera = storage.getNode("cam0")
 
     def numbers(name):
         node = camera.getNode(name)
@@ -460,7 +461,6 @@ def run_in_blender(path, _changed):
         return made
 
     bpy.data.objects.new = new_object
-    bpy.context.preferences.edit.keyframe_new_interpolation_type = "BEZIER"
     before = sys.modules.get("bpy")
     sys.modules["bpy"] = bpy
     try:
@@ -469,14 +469,14 @@ def run_in_blender(path, _changed):
         sys.modules.pop("bpy")
         if before is not None:
             sys.modules["bpy"] = before
-    assert bpy.context.preferences.edit.keyframe_new_interpolation_type == "BEZIER"
     bpy.context.scene.points = objects["rssc points"].data.from_pydata.arguments[0]
     return bpy.context.scene
 
 
 def blender(folder, frame, line, truth):
     """BKE_camera_params_compute_viewplane of https://projects.blender.org/blender/blender, source/blender/blenkernel/
-    intern/camera.cc, and camera_sample of its intern/cycles/kernel/camera/camera.h."""
+    intern/camera.cc, and camera_sample of its intern/cycles/kernel/camera/camera.h. Between keys we draw lines, which
+    are further from the path than Blender's curves; `python -m benchmarks blender` asks Blender itself."""
     path = folder / "blender_scene.py"
     scene = run_in_blender(str(path), path.stat().st_mtime_ns)
     render, camera = scene.render, scene.camera

@@ -19,6 +19,8 @@ S d the exposure, half a row late; the keys are moved by as much.
 
 Cycles' camera has no distortion, so that its rows are not the sensor's where the lens has some. The shutter then is
 left global, and the camera is that of frames that were rectified and undistorted; `ROLLING_SHUTTER` is for the bold.
+
+`python -m benchmarks blender` has Blender itself run the script and render points.
 """
 
 import json
@@ -55,15 +57,12 @@ def add_camera():
         setattr(camera.data, name, value)
     camera["rssc"] = {statement!r}
     camera.rotation_mode = "QUATERNION"
-    preferences = bpy.context.preferences.edit
-    interpolation, preferences.keyframe_new_interpolation_type = preferences.keyframe_new_interpolation_type, "LINEAR"
     # Cycles reads a row half a row later than the sensor.
     late = READOUT / SIZE[1] / 2 if ROLLING_SHUTTER else 0.0
     for time, *pose in PATH:
         camera.location, camera.rotation_quaternion = pose[:3], pose[3:]
         camera.keyframe_insert("location", frame=time + late)
         camera.keyframe_insert("rotation_quaternion", frame=time + late)
-    preferences.keyframe_new_interpolation_type = interpolation
     return camera
 
 

@@ -6,7 +6,7 @@ A readout gamma (in frames) and an exposure e then put row v at
     n + gamma (v - (H - 1) / 2) / H,        exposed from e / 2 before to e / 2 after,
 
 and the shutter as a whole is open from -(|gamma| + e) / 2 to (|gamma| + e) / 2 around n. The path is sampled several
-times a frame, because both tools interpolate linearly: between samples it bends by less than a hundredth of a pixel.
+times a frame, because USD interpolates linearly: between samples it bends by less than a hundredth of a pixel.
 
 A film back has a width and a height and the lens one focal length, in the same unit; of these only ratios count:
 

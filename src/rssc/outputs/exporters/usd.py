@@ -2,8 +2,8 @@
 
 The text is written here: a stage of a camera and points is forty lines, and usd-core is 150 MB.
 
-UsdGeomCamera (https://openusd.org/release/api/class_usd_geom_camera.html) is a pinhole with an offset film back: with
-the film back `horizontalAperture` by `verticalAperture` (tenths of a unit, by custom millimetres) and its offset,
+UsdGeomCamera (https://openusd.org/release/api/class_usd_geom_camera.html) is a pinhole with an offset film back, all in
+tenths of a unit. With the film back `horizontalAperture` by `verticalAperture` and its offset,
 
     x_right = aperture_x / focal * (pixel_x + 1/2 - W / 2) / W + offset_x / focal.
 
@@ -22,6 +22,8 @@ from rssc.model.arrays import FloatArray
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files
 from rssc.outputs.exporters.film_camera import FILM, FILM_WIDTH_MM, FilmPath, film_path, film_shutter, median_distance
 
+_TENTHS_PER_MM = 0.01
+"""Tenths of a unit, where that is a metre, as it is with a board; without one, the scale is anybody's."""
 _SCAN_ORDERS = {
     "top_to_bottom": "topToBottom",
     "bottom_to_top": "bottomToTop",
@@ -71,9 +73,10 @@ def _shutter_attributes(export: Export) -> str:
 
 def _camera(export: Export) -> str:
     camera, lens, path = export.camera, export.camera.lens, film_path(export)
-    focal = lens.fx * FILM_WIDTH_MM / camera.width
+    width = FILM_WIDTH_MM * _TENTHS_PER_MM
+    focal = lens.fx * width / camera.width
     height = focal * camera.height / lens.fy
-    offset_x = FILM_WIDTH_MM / camera.width * ((camera.width - 1) / 2 - lens.cx)
+    offset_x = width / camera.width * ((camera.width - 1) / 2 - lens.cx)
     offset_y = height / camera.height * (lens.cy - (camera.height - 1) / 2)
     distance = median_distance(export)
     schema, lens_attributes = _lens_attributes(export)
@@ -82,7 +85,7 @@ def _camera(export: Export) -> str:
         "    {\n"
         '        token projection = "perspective"\n'
         f"        float focalLength = {focal!r}\n"
-        f"        float horizontalAperture = {FILM_WIDTH_MM!r}\n"
+        f"        float horizontalAperture = {width!r}\n"
         f"        float verticalAperture = {height!r}\n"
         f"        float horizontalApertureOffset = {offset_x!r}\n"
         f"        float verticalApertureOffset = {offset_y!r}\n"
@@ -124,9 +127,9 @@ def _usd(export: Export) -> Files:
 
 
 USD = Exporter(
-    units="time codes are frame numbers of the source; film back and focal length in mm for a back 36 mm wide, lens "
-    "attributes of omni:lensdistortion in pixels; scene units; shutter:open and shutter:close in frames, lineOffset "
-    "and lineExposure in seconds",
+    units="time codes are frame numbers of the source; film back and focal length in tenths of a unit, as if it were a "
+    "metre and the back 36 mm wide; attributes of omni:lensdistortion in pixels; scene units; shutter:open and "
+    "shutter:close in frames, lineOffset and lineExposure in seconds",
     span="H line delays: row v is read readout_ratio * (v - (H - 1) / 2) / H after the time code; shutter:open to "
     "shutter:close are those and the exposure",
     reference_row="middle row, (H - 1) / 2 counted from 0: it is read at the time code of its frame",
