@@ -62,7 +62,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     _check(exporter, format_name, camera, options)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera)}
     return exporter.files(
-        Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
+        Export(camera, calibration.frame_interval_s, stretch, options.row, statement, calibration.metadata)
     )  # fmt: skip
 
 

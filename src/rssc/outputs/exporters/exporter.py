@@ -12,7 +12,7 @@ sensor that reads sideways, read column and W.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
+from rssc.model.metadata import Metadata
 from rssc.model.stretch import Stretch
 
 DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
@@ -65,6 +66,8 @@ class Export:
     """Row choice of the options."""
     statement: Mapping[str, object]
     """The shutter and the conventions of the files, to be written into them."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the footage's files say of the camera."""
 
     @property
     def is_fisheye(self) -> bool:
