@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rssc.solver.bundle import adjust
 
 __all__ = [
-    "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "EvaluateOptions", "Evaluation", "ExportOptions",
-    "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError",
-    "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check",
-    "evaluate", "export", "rectify", "report", "simulate", "write_results",
+    "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "EvaluateOptions",
+    "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions",
+    "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog",
+    "check", "evaluate", "export", "rectify", "report", "simulate", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 

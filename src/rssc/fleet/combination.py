@@ -1,8 +1,8 @@
 """One camera from its clips: a common lens model, outliers named, estimates combined, a verdict.
 
-Clips that are ok count; where none is, those that are weak. An outlier is a clip that contradicts most of the others: by
-more than chance allows although bars are widened by an effect between clips as large as real cameras show, and by more
-than a result that is ok may be uncertain. Smaller differences widen the error bars (`inference.combine`). Where no
+Clips that are ok count; where none is, those that are weak. An outlier is a clip that contradicts most of the others:
+by more than chance allows although bars are widened by an effect between clips as large as real cameras show, and by
+more than a result that is ok may be uncertain. Smaller differences widen the error bars (`inference.combine`). Where no
 majority agrees, nobody can say which clips are right.
 """
 

@@ -10,6 +10,7 @@ from rssc.errors import InputError
 from rssc.footage.footage import require_source
 from rssc.footage.video import VIDEO_SUFFIXES
 
+_USUAL = ".mp4, .mov, .mkv, .avi"
 _COLUMNS = ("path", "camera", "mode")
 
 
@@ -40,9 +41,7 @@ def find_clips(sources: Sequence[Path], table: Path | None = None) -> list[Clip]
     paths |= {place: clip.path for place, clip in said.items() if place not in paths}
     if not paths:
         places = ", ".join(map(str, sources)) or str(table)
-        raise InputError(
-            f"there is no video in {places}; expected files such as {', '.join(sorted(VIDEO_SUFFIXES)[:6])}."
-        )
+        raise InputError(f"there is no video in {places}; expected files that end with {_USUAL}, or the like.")
     clips: list[Clip] = []
     for place, path in sorted(paths.items()):
         known = said.get(place, Clip(path))
