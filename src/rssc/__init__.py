@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "EvaluateOptions",
-    "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions",
-    "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog",
-    "check", "evaluate", "export", "rectify", "report", "simulate", "write_results",
+    "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError", "RectifiedFootage",
+    "RectifyOptions", "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions", "SourceOptions",
+    "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check", "evaluate", "export", "rectify", "report",
+    "simulate", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
