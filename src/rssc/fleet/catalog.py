@@ -144,7 +144,7 @@ class _Fleet:
         if not tasks:
             return iter(())
         if self._options.scheduler is not None:
-            return run_on_cluster(function, tasks, self._options.scheduler, report)
+            return run_on_cluster(function, tasks, self._options.scheduler, report, self._folder)
         return run_apart(function, tasks, self._jobs, report)
 
 
