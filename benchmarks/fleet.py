@@ -1,11 +1,11 @@
 """A catalog of rendered clips of drawn cameras, with broken clips, degenerate ones and a worker that is killed.
 
 Every camera has a lens, a readout and a rate of its own; its clips have worlds and motions of their own. A third of the
-cameras names itself in its files, a third is named by a table, a third by its folder. A Dask cluster of two processes on
-this machine does the work, one of which is killed under way. Counted: truths within the 95 % interval of their camera's
-row, failures that are named, clips that are lost. Then some of the clips are calibrated again by one local worker and by
-several, for clips per hour. CPU seconds tell the cost where the machine has other work; only an idle one tells the
-efficiency of record.
+cameras names itself in its files, a third is named by a table, a third by its folder. A Dask cluster of two processes
+on this machine does the work, and one of them is killed under way. Counted: truths within the 95 % interval of their
+camera's row, failures that are named, clips that are lost. Then some of the clips are calibrated again by one local
+worker and by several, for clips per hour. CPU seconds tell the cost where the machine has other work; only an idle one
+tells the efficiency of record.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -120,16 +121,15 @@ def film(wanted: Film) -> Path:
 
 
 def _tag(source: Path, target: Path, tags: dict[str, str]) -> None:
-    with av.open(str(source)) as plain, av.open(
-        str(target), "w", format="mp4", options={"movflags": "use_metadata_tags"}
-    ) as copy:  # fmt: skip
-        stream = copy.add_stream_from_template(plain.streams.video[0])
-        for name, text in tags.items():
-            copy.metadata[name] = text
+    options = {"movflags": "use_metadata_tags"}
+    with av.open(str(source)) as plain, av.open(str(target), "w", format="mp4", options=options) as copy:
+        made: Any = copy  # untyped keywords
+        stream = made.add_stream_from_template(plain.streams.video[0])
+        copy.metadata.update(tags)
         for packet in plain.demux(plain.streams.video[0]):
             if packet.dts is not None:
                 packet.stream = stream
-                copy.mux(packet)
+                made.mux(packet)
 
 
 def films_of(cameras: Sequence[DrawnCamera], count: int, folder: Path) -> list[Film]:
@@ -201,9 +201,7 @@ def z_scores(drawn: DrawnCamera, entry: Entry) -> dict[str, float]:
 
 def judge(found: Catalog, cameras: Sequence[DrawnCamera], films: Sequence[Film], broken: Sequence[Path]) -> Figures:
     """Prints each camera against its truth, and each failure; returns the figures."""
-    print(
-        f"\n{'camera':16s} {'lens':18s} {'clips':>7s}  {'readout':>8s} {'truth':>8s} {'+- 95 %':>8s}  largest z  verdict"
-    )
+    print(f"\n{'camera':16s} {'lens':18s} {'clips':>7s}  {'readout':>8s} {'truth':>8s} {'+- 95 %':>8s}  z  verdict")
     scores: list[float] = []
     beyond, rows = 0, 0
     for drawn in cameras:

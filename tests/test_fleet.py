@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 

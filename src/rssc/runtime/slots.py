@@ -5,6 +5,7 @@ process is a pool of its own with one task at a time, and is replaced when it di
 process died is done once more, since either may have been the machine's fault; then its error is its outcome.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
@@ -81,6 +82,8 @@ def run_apart(
         workers: How many processes.
         report: Called with the share of all tasks that is done, which counts what tasks report by `report_task`.
     """
+    # A process that has grown much is replaced between two tasks, which is what we want.
+    warnings.filterwarnings("ignore", message="A worker was restarted")
     slots = [_Slot() for _ in range(min(workers, len(tasks)))]
     finished = False
 
