@@ -13,7 +13,6 @@ from rssc.model.lens import LENS_MODELS
 from rssc.outputs.report.summary import number
 
 _OUTCOMES = {
-    "calibrated": "calibrated",
     "not_calibratable": "tells too little",
     "unreadable": "cannot be read",
     "crashed": "crashed",
@@ -72,7 +71,9 @@ def outcome_words(line: Line) -> str:
     record = line.record
     if line.used:
         return "used"
-    return "left out" if record.outcome == "calibrated" and record.estimated else _OUTCOMES[record.outcome]
+    if record.outcome == "calibrated":
+        return "left out" if record.estimated else _OUTCOMES["not_calibratable"]
+    return _OUTCOMES[record.outcome]
 
 
 def _row(entry: Entry, cameras: str) -> _Row:

@@ -28,7 +28,7 @@
     for (const [body, text] of bodies) body.hidden = !words.every((word) => text.includes(word));
     const shown = (id) => document.querySelectorAll(`#${id} tbody:not([hidden])`).length;
     document.getElementById("count").textContent = words.length
-      ? `${shown("cameras")} cameras and modes, ${shown("clips")} clips` : "";
+      ? `Found: cameras and modes ${shown("cameras")}, clips that do not count ${shown("clips")}` : "";
   };
   search.addEventListener("input", show);
   show();
