@@ -17,6 +17,7 @@ from rssc import cli
 from rssc.simulation import simulate_scene
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
+from tests.test_fleet import made_up_catalog
 from tools.command_reference import PAGE, command_page
 
 ROOT = Path(__file__).parents[1]
@@ -114,6 +115,14 @@ def inside(prepared, monkeypatch):
         return rssc.Calibration.load("out/calibration.json")
 
     monkeypatch.setattr(rssc, "calibrate", calibrated)
+    asked = inspect.signature(rssc.catalog)
+
+    def catalogued(*arguments, **options):
+        """A made-up one, for the same reason."""
+        assert Path(asked.bind(*arguments, **options).arguments["sources"]).exists()
+        return made_up_catalog()
+
+    monkeypatch.setattr(rssc, "catalog", catalogued)
     return prepared
 
 

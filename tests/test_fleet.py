@@ -12,9 +12,10 @@ import rssc
 from rssc.errors import InputError
 from rssc.fleet import catalog as flow
 from rssc.fleet.combination import common_model, conclude
+from rssc.fleet.entry import Catalog, Entry, Line, folder_names
 from rssc.fleet.estimate import Estimate, estimate_of
 from rssc.fleet.files import camera_cells, opendronemap_entries
-from rssc.fleet.grouping import group
+from rssc.fleet.grouping import Mode, group
 from rssc.fleet.options import CatalogOptions
 from rssc.fleet.record import ClipRecord, read_record, write_record
 from rssc.fleet.sources import Clip, find_clips
@@ -64,6 +65,30 @@ def shifted(parameter: int, by: float) -> np.ndarray:
 def drawn_records(count: int, seed=0) -> list[ClipRecord]:
     rng = np.random.default_rng(seed)
     return [make_record(i, TRUTH + SIGMAS * rng.standard_normal(5)) for i in range(count)]
+
+
+def made_up_catalog() -> Catalog:
+    """Three cameras, one of which nothing is known of, an outlier, and a name that would be markup."""
+    modes = [
+        Mode("Maker <b>Phone</b>", "file", "wide, stabilisation off", (1920, 1080), 30.0),
+        Mode("Action 10", "table", "", (3840, 2160), 59.94),
+        Mode("card3", "folder", "", (1280, 720), 25.0),
+    ]
+    still = replace(make_record(0), status="degenerate", estimates=(), reasons=("the camera hardly moved",))
+    records = [
+        [*drawn_records(3), make_record(7, shifted(4, 0.2), name="other.mp4")],
+        [make_record(i, TRUTH * (3, 3, 3, 3, 0.2)) for i in range(2)],
+        [still],
+    ]
+    entries = []
+    for mode, name, of in zip(modes, folder_names(modes), records, strict=True):
+        found = conclude(of, {}, Metadata(model=mode.camera))
+        lines = tuple(
+            Line(one.name, mode.camera, mode.words, one, one.fingerprint in found.used,
+                 found.left_out.get(one.fingerprint, "; ".join(one.reasons))) for one in of
+        )  # fmt: skip
+        entries.append(Entry(mode, name, found, lines, {}))
+    return Catalog(tuple(entries), tuple(line for entry in entries for line in entry.lines))
 
 
 # Finding and grouping.

@@ -1,45 +1,15 @@
 """catalog.html in a real browser: offline, in light and dark, wide and narrow; sorted and searched."""
 
-from dataclasses import replace
-
 import pytest
 
-from rssc.fleet.combination import conclude
-from rssc.fleet.entry import Catalog, Entry, Line, folder_names
-from rssc.fleet.grouping import Mode
 from rssc.fleet.page import catalog_page
-from rssc.model.metadata import Metadata
 from tests.browser import FLAGS, chromium
-from tests.test_fleet import TRUTH, drawn_records, make_record, shifted
+from tests.test_fleet import made_up_catalog
 
 CHROMIUM = chromium()
 if CHROMIUM is None:
     pytest.skip("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", allow_module_level=True)
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
-
-
-def made_up_catalog() -> Catalog:
-    """Three cameras, one of which nothing is known of, an outlier, and a name that would be markup."""
-    modes = [
-        Mode("Maker <b>Phone</b>", "file", "wide, stabilisation off", (1920, 1080), 30.0),
-        Mode("Action 10", "table", "", (3840, 2160), 59.94),
-        Mode("card3", "folder", "", (1280, 720), 25.0),
-    ]
-    still = replace(make_record(0), status="degenerate", estimates=(), reasons=("the camera hardly moved",))
-    records = [
-        [*drawn_records(3), make_record(7, shifted(4, 0.2), name="other.mp4")],
-        [make_record(i, TRUTH * (3, 3, 3, 3, 0.2)) for i in range(2)],
-        [still],
-    ]
-    entries = []
-    for mode, name, of in zip(modes, folder_names(modes), records, strict=True):
-        found = conclude(of, {}, Metadata(model=mode.camera))
-        lines = tuple(
-            Line(one.name, mode.camera, mode.words, one, one.fingerprint in found.used,
-                 found.left_out.get(one.fingerprint, "; ".join(one.reasons))) for one in of
-        )  # fmt: skip
-        entries.append(Entry(mode, name, found, lines, {}))
-    return Catalog(tuple(entries), tuple(line for entry in entries for line in entry.lines))
 
 
 @pytest.fixture(scope="module")

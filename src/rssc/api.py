@@ -122,7 +122,7 @@ def catalog(
         sources: Folders, searched for videos with all that is in them, or single videos; or one of them.
         output: Folder of the catalog. What an earlier run left there is not done again.
         options: Table of cameras and modes, lens, memory of a worker, a Dask scheduler.
-        jobs: How many local workers, of one core each; as many as there are cores where not given.
+        jobs: How many local workers, of one core each; as many as there are cores, and memory for, where not given.
         progress: As for `calibrate`.
         **changes: Fields of `CatalogOptions`.
     """

@@ -29,7 +29,7 @@ class Catalog:
     """Folder for catalog.html, catalog.csv, catalog.json, clips.csv and a folder for each camera and mode."""
     options: Annotated[CatalogOptions, arg(name="catalog")] = field(default_factory=CatalogOptions)
     jobs: Jobs = None
-    """How many local workers, of one core each; as many as there are cores where not given."""
+    """How many local workers, of one core each; as many as there are cores, and memory for, where not given."""
     printing: PrintingOptions = field(default_factory=Printing)
 
     def run(self, terminal: "Terminal") -> int:

@@ -39,6 +39,9 @@ CLIPS_NAME = "clips"
 _MEMORY_SHARE = 0.8
 """Of the machine's memory that all workers may have together; the rest is the system's."""
 
+_USUAL_BYTES = 2e9
+"""Enough for one worker on any clip of usual size: no more local workers start than have so much each."""
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -52,12 +55,12 @@ def make_catalog(
         sources: Folders of clips, or clips.
         output: Folder of the catalog; what an earlier run left there is not done again.
         options: How.
-        jobs: How many local workers; as many as there are cores where not given.
+        jobs: How many local workers; as many as there are cores, and memory for, where not given.
         progress: Called with the name of the stage and the share of it that is done.
     """
     check_place(output)
     clips = find_clips(sources, options.table)
-    fleet = _Fleet(options, (make_folder(output / CLIPS_NAME)).absolute(), jobs or thread_count())
+    fleet = _Fleet(options, make_folder(output / CLIPS_NAME).absolute(), jobs)
     stage = Stages(progress)
     with stage("calibrating") as report:
         records = fleet.measure(clips, report)
@@ -81,12 +84,11 @@ def make_catalog(
 class _Fleet:
     """Workers, and where they keep what they find."""
 
-    def __init__(self, options: CatalogOptions, folder: Path, jobs: int) -> None:
-        self._options, self._folder, self._jobs = options, folder, jobs
-        machine = None if options.scheduler is not None else machine_bytes()
-        share = None if machine is None else _MEMORY_SHARE * machine / jobs
-        bound = share if options.memory is None else 1e9 * options.memory
-        self._memory_bytes = None if bound is None else int(bound)
+    def __init__(self, options: CatalogOptions, folder: Path, jobs: int | None) -> None:
+        self._options, self._folder = options, folder
+        self._jobs, share = _local_workers(jobs, options.memory)
+        asked = None if options.memory is None else int(1e9 * options.memory)
+        self._memory_bytes = asked if asked or options.scheduler is not None else share
 
     def measure(self, clips: Sequence[Clip], report: Report) -> list[ClipRecord]:
         """What became of each clip."""
@@ -146,6 +148,17 @@ class _Fleet:
         if self._options.scheduler is not None:
             return run_on_cluster(function, tasks, self._options.scheduler, report, self._folder)
         return run_apart(function, tasks, self._jobs, report)
+
+
+def _local_workers(jobs: int | None, memory_gb: float | None) -> tuple[int, int | None]:
+    """How many local workers there are, and the memory that each may have; None where the machine's is not known."""
+    machine = machine_bytes()
+    if machine is None:
+        return jobs or thread_count(), None
+    room = _MEMORY_SHARE * machine
+    needed = _USUAL_BYTES if memory_gb is None else 1e9 * memory_gb
+    count = jobs or max(1, min(thread_count(), int(room / needed)))
+    return count, int(max(room / count, _USUAL_BYTES))
 
 
 def _failed(record: ClipRecord, error: Exception | None) -> ClipRecord:

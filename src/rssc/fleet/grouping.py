@@ -69,17 +69,26 @@ def group(clips: Sequence[Clip], records: Sequence[ClipRecord]) -> list[Group]:
         clips: What the table and the folders say of them.
         records: What became of them, in the same order.
     """
-    found: dict[tuple[str, Source, str, tuple[int, int]], list[ClipRecord]] = {}
+    found: dict[tuple[str, str, tuple[int, int]], list[ClipRecord]] = {}
+    named_by: dict[str, set[Source]] = {}
     for clip, record in zip(clips, records, strict=True):
         if record.size is not None and record.interval_s > 0:
-            key = (*camera_of_clip(clip, record.metadata), settings_of(clip, record.metadata), record.size)
-            found.setdefault(key, []).append(record)
+            camera, source = camera_of_clip(clip, record.metadata)
+            named_by.setdefault(camera, set()).add(source)
+            found.setdefault((camera, settings_of(clip, record.metadata), record.size), []).append(record)
     groups = [
-        Group(Mode(*key, rate=1 / _middle([one.interval_s for one in alike])), tuple(alike))
-        for key, records_of_key in found.items()
+        Group(Mode(camera, _strongest(named_by[camera]), settings, size, rate), tuple(alike))
+        for (camera, settings, size), records_of_key in found.items()
         for alike in _by_rate(records_of_key)
+        for rate in [1 / _middle([one.interval_s for one in alike])]
     ]
     return sorted(groups, key=lambda one: (one.mode.camera.lower(), one.mode.words))
+
+
+def _strongest(sources: Iterable[Source]) -> Source:
+    """The first of those that a name comes from, where several say the same."""
+    order: tuple[Source, ...] = ("table", "file", "folder")
+    return min(sources, key=order.index)
 
 
 def _by_rate(records: Iterable[ClipRecord]) -> list[list[ClipRecord]]:
