@@ -86,7 +86,9 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     _check(exporter, format_name, camera, options)
     trust = trust_of(calibration, camera)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera, trust)}
-    files = exporter.files(Export(camera, calibration.frame_interval_s, stretch, options.row, statement, trust))
+    files = exporter.files(
+        Export(camera, calibration.frame_interval_s, stretch, options.row, statement, trust, calibration.metadata)
+    )
     return files if exporter.has_statement else {**files, TRUST_NAME: json_bytes(statement)}
 
 

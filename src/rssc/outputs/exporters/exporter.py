@@ -12,7 +12,7 @@ sensor that reads sideways, read column and W.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
+from rssc.model.metadata import Metadata
 from rssc.model.stretch import Stretch
 from rssc.model.trajectory import Trajectory
 from rssc.outputs.exporters.trust import Trust
@@ -90,6 +91,8 @@ class Export:
     """The shutter, the conventions of the files and how far to trust them, to be written into them."""
     trust: Trust
     """The error bars, for formats with a place of their own for them."""
+    metadata: Metadata = field(default_factory=Metadata)
+    """What the footage's files say of the camera."""
 
     @property
     def is_fisheye(self) -> bool:

@@ -11,15 +11,15 @@ _GYROFLOW_DIRECTIONS = {
 
 
 def _gyroflow(export: Export) -> Files:
-    camera = export.camera
+    camera, said = export.camera, export.metadata
     size = {"w": camera.width, "h": camera.height}
     profile: dict[str, object] = {
-        "name": f"rssc {camera.width}x{camera.height}",
+        "name": " ".join(filter(None, [said.camera, said.lens, f"rssc {camera.width}x{camera.height}"])),
         "note": "",
         "calibrated_by": "rssc",
-        "camera_brand": "",
-        "camera_model": "",
-        "lens_model": "",
+        "camera_brand": said.make,
+        "camera_model": said.model,
+        "lens_model": said.lens,
         "camera_setting": "",
         "calib_dimension": size,
         "orig_dimension": size,
