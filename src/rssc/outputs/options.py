@@ -40,9 +40,22 @@ class ExportOptions:
     """Which stretch of the calibration the poses come from, counted from 0; stretches do not share a world frame."""
     row: Row = "middle"
     """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
+    brand: str = ""
+    """Who made the camera, for Gyroflow; where this and the next two are not given, what the files say."""
+    model: str = ""
+    """Which camera it is."""
+    lens: str = ""
+    """Lens or field of view, for instance Wide."""
+    setting: str = ""
+    """What else the calibration is for: a mode of the camera, for instance "NO-EIS"."""
 
     def __post_init__(self) -> None:
         _check("row", self.row, Row)
+
+    @property
+    def camera_words(self) -> tuple[str, ...]:
+        """What was said of the camera."""
+        return tuple(word for word in (self.brand, self.model, self.lens, self.setting) if word)
 
 
 @dataclass(frozen=True)

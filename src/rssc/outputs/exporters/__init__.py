@@ -12,10 +12,11 @@ from rssc.model.stretch import Stretch
 from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
 from rssc.outputs.exporters.exporter import Export, Exporter, Files
 from rssc.outputs.exporters.gsplat import GSPLAT
+from rssc.outputs.exporters.gyroflow import GCSV, GYROFLOW
 from rssc.outputs.exporters.opencv import OPENCV, VINS
 from rssc.outputs.exporters.robotics import KALIBR, ROS
 from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
-from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
+from rssc.outputs.exporters.video_tools import OPENDRONEMAP
 from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 
@@ -29,6 +30,7 @@ EXPORTERS: dict[str, Exporter] = {
     "ros": ROS,
     "vins": VINS,
     "gyroflow": GYROFLOW,
+    "gcsv": GCSV,
     "opendronemap": OPENDRONEMAP,
     "nerfstudio": NERFSTUDIO,
     "gsplat": GSPLAT,
@@ -62,7 +64,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     _check(exporter, format_name, camera, options)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera)}
     return exporter.files(
-        Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
+        Export(camera, calibration.frame_interval_s, stretch, options.row, statement, calibration, options)
     )  # fmt: skip
 
 
@@ -126,6 +128,12 @@ def _check(exporter: Exporter, format_name: str, camera: Camera, options: Export
         able = [name for name, other in EXPORTERS.items() if other.has_row_choice]
         raise InputError(
             f"row is {options.row!r}, but the rows of {format_name} are fixed; only {', '.join(able)} offer a choice."
+        )
+    if options.camera_words and not exporter.has_camera_words:
+        able = [name for name, other in EXPORTERS.items() if other.has_camera_words]
+        raise InputError(
+            f"{format_name} has no place for {options.camera_words[0]!r} (brand, model, lens, setting); only "
+            f"{', '.join(able)} have."
         )
 
 

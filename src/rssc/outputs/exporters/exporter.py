@@ -19,9 +19,12 @@ import numpy as np
 from rssc.errors import InputError
 from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
+from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
 from rssc.model.stretch import Stretch
+from rssc.model.trajectory import Trajectory
+from rssc.outputs.options import ExportOptions
 
 DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
 DOWNWARDS = ("top_to_bottom",)
@@ -52,6 +55,8 @@ class Exporter:
     """Whether the tool itself computes times from rows of its images; false where the shutter is only stated."""
     has_row_choice: bool = False
     """Whether `ExportOptions.row` has an effect."""
+    has_camera_words: bool = False
+    """Whether brand, model, lens and setting of `ExportOptions` have one."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,9 @@ class Export:
     """Row choice of the options."""
     statement: Mapping[str, object]
     """The shutter and the conventions of the files, to be written into them."""
+    calibration: Calibration
+    """All of it, for what only some formats hold."""
+    options: ExportOptions
 
     @property
     def is_fisheye(self) -> bool:
@@ -151,18 +159,27 @@ class Export:
 
     def poses_after(self, delay: float) -> FloatArray:
         """(f, 3, 4) cam_from_world of each frame so many frame intervals after row 0 is read."""
-        trajectory = self.frames.scene.trajectory
-        if trajectory is None:
-            raise InputError(
-                "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
-                "unknown; calibrate with the method auto."
-            )
+        trajectory = trajectory_of(self.frames)
         return trajectory.cam_from_world(self.frames.scene.frame_times + delay)
 
     @property
     def image_names(self) -> tuple[str, ...]:
         """File names of the frames; those of a video get the ending of PNG files."""
         return tuple(name if "." in name else f"{name}.png" for name in self.frames.names)
+
+
+def trajectory_of(stretch: Stretch) -> Trajectory:
+    """The continuous trajectory of a stretch.
+
+    Raises:
+        InputError: It has none.
+    """
+    if stretch.scene.trajectory is None:
+        raise InputError(
+            "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
+            "unknown; calibrate with the method auto."
+        )
+    return stretch.scene.trajectory
 
 
 def comment(statement: Mapping[str, object]) -> str:
