@@ -54,7 +54,7 @@ class DepthField:
 
     def __init__(self, scene: Scene, lens: Lens) -> None:
         tracks, camera = scene.tracks, scene.camera
-        self._scene, self._lens = scene, lens
+        self._scene, self.lens = scene, lens
         self.spacing = max(camera.width, camera.height) / DEPTH.nodes
         """Pixels from node to node; the first is at pixel (0, 0)."""
         self._shape = tuple(int(np.ceil(n / self.spacing)) + 1 for n in (camera.width, camera.height))
@@ -78,7 +78,7 @@ class DepthField:
         weights = self._certainty * np.maximum(0.0, 1 - away / DEPTH.window_frames)
         near = np.flatnonzero(weights)
         local = self._scene.points[near] @ cam_from_world[:, :3].T + cam_from_world[:, 3]
-        at = self._lens.project(local) / self.spacing
+        at = self.lens.project(local) / self.spacing
         seen = np.all((at >= 0) & (at < (columns - 1, rows - 1)), axis=1)
         at, inverse = at[seen], 1 / np.linalg.norm(local[seen], axis=1)
         nearness = inverse / np.median(inverse) if seen.any() else inverse
