@@ -26,15 +26,15 @@ from rssc.runtime.threads import run_chunks
 
 @dataclass(frozen=True)
 class StabiliseConstants(Constants):
-    """Chosen by hand."""
+    """Chosen by hand; how the smoothing gives way, by the shake that is left on rendered clips."""
 
     largest_zoom: float = 5.0
     """More than this, and there is hardly a picture left."""
     zoom_tolerance: float = 1e-3
     """Of the zoom that a frame takes; half a pixel of a wide picture's border."""
-    yielding: float = 0.8
+    yielding: float = 0.9
     """By how much the width of the smoothing shrinks at a time."""
-    slope: float = 0.5
+    slope: float = 0.15
     """Seconds of width per second of distance: how fast smoothing recovers from a frame that missed something."""
     least_sigma_frames: float = 0.3
     """Below this a width means no smoothing: the neighbours of a frame have hardly any weight."""
@@ -50,6 +50,8 @@ class Stabilised:
     rectifiers: tuple[Rectifier, ...]
     zoom: float
     """How far all of them are zoomed in."""
+    views: tuple[View, ...]
+    """Of each of them."""
     sigmas: tuple[FloatArray, ...]
     """(f,) width of the Gaussian at each frame of each rectifier, in seconds."""
 
@@ -142,7 +144,7 @@ def stabilised(
         _fit(paths, zoom, options, report)
     views = [View(zoomed(path.rectifier.lens, camera, zoom), path.turns) for path in paths]
     turned = (path.rectifier.with_view(view) for path, view in zip(paths, views, strict=True))
-    return Stabilised(tuple(turned), zoom, tuple(path.sigmas for path in paths))
+    return Stabilised(tuple(turned), zoom, tuple(views), tuple(path.sigmas for path in paths))
 
 
 def zoomed(lens: Lens, camera: Camera, zoom: float) -> Lens:
