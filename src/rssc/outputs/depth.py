@@ -42,6 +42,8 @@ class DepthConstants(Constants):
     """Least weight of a far point: outlines belong to the foreground, but the background counts as well."""
     most_nearness: float = 4.0
     """Largest weight of a near point."""
+    batch: int = 200_000
+    """Observations whose poses are looked at together, for memory."""
     known_share: float = 0.05
     """A point has half its weight where its inverse distance has this standard deviation, as a share of the median."""
 
@@ -118,10 +120,13 @@ def _certainty(scene: Scene) -> FloatArray:
     leave a variance of rho of e^2 over the sum of the squared displacements.
     """
     tracks, points = scene.tracks, scene.points
-    poses = scene.row_poses(tracks.pixels, tracks.frames)
-    centres = camera_centres(poses)
-    local = transform_points(poses, points[tracks.points])
-    errors = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels, axis=1)
+    centres, errors = np.empty((len(tracks), 3)), np.empty(len(tracks))
+    for begin in range(0, len(tracks), DEPTH.batch):
+        part = slice(begin, begin + DEPTH.batch)
+        poses = scene.row_poses(tracks.pixels[part], tracks.frames[part])
+        centres[part] = camera_centres(poses)
+        local = transform_points(poses, points[tracks.points[part]])
+        errors[part] = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels[part], axis=1)
 
     def mean(values: FloatArray) -> FloatArray:
         return np.bincount(tracks.points, values, len(points)) / np.maximum(1, tracks.lengths)
