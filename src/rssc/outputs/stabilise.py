@@ -34,7 +34,7 @@ class StabiliseConstants(Constants):
     """Of the zoom that a frame takes; half a pixel of a wide picture's border."""
     yielding: float = 0.9
     """By how much the width of the smoothing shrinks at a time."""
-    slope: float = 0.15
+    slope: float = 0.1
     """Seconds of width per second of distance: how fast smoothing recovers from a frame that missed something."""
     least_sigma_frames: float = 0.3
     """Below this a width means no smoothing: the neighbours of a frame have hardly any weight."""
