@@ -147,7 +147,7 @@ def test_a_profile_has_the_name_of_its_camera(calibration):
     named = replace(calibration, metadata=known)
     large = replace(named, camera=replace(named.camera, width=1920, height=1440), frame_interval_s=1 / 59.94)
     for given, options, name in (
-        (named, {}, "GoPro_HERO9 Black_Wide___4by3_320x240-25.00fps"),
+        (named, {"setting": "HS"}, "GoPro_HERO9 Black_Wide_HS__4by3_320x240-25.00fps"),
         (named, {"model": "HERO9", "setting": "NO:EIS"}, "GoPro_HERO9_Wide_NO_EIS__4by3_320x240-25.00fps"),
         (large, {"lens": 'A/"b"'}, "GoPro_HERO9 Black_Ab__1440p_4by3_1920x1440-59.94fps"),
         (calibration, {"brand": "Sony", "model": "RX0"}, "Sony_RX0____4by3_320x240-25.00fps"),
@@ -158,7 +158,8 @@ def test_a_profile_has_the_name_of_its_camera(calibration):
         assert profile["camera_brand"] in ("GoPro", "Sony") and profile["orig_dimension"] == profile["calib_dimension"]
     log = export_files(named, "gcsv")["shot 1.gcsv"].decode()
     assert "lensprofile,GoPro_HERO9 Black_Wide___4by3_320x240-25.00fps\n" in log
-    assert list(export_files(calibration, "gyroflow")) == ["gyroflow_lens_profile.json"]
+    for given in (named, calibration):
+        assert list(export_files(given, "gyroflow")) == ["gyroflow_lens_profile.json"]
 
 
 def test_other_formats_have_no_place_for_the_name_of_a_camera(calibration):

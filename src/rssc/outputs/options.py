@@ -75,7 +75,8 @@ class ExportOptions:
     stretch: int = 0
     """Which stretch of the calibration the poses come from, counted from 0; stretches do not share a world frame."""
     row: Row = "middle"
-    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
+    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to, and at
+    whose time tracks and ST maps of frames see the scene."""
     brand: str = ""
     """Who made the camera, for Gyroflow; where this and the next two are not given, what the files say."""
     model: str = ""

@@ -11,6 +11,7 @@ g = (-wy, -wx, -wz) for "yxz", Gyroflow takes as (-g2, g1, g3) about x right, y 
 
 import csv
 import io
+import json
 import math
 
 import numpy as np
@@ -79,7 +80,8 @@ def _profile(export: Export) -> Files:
         "compatible_settings": [],
         "rssc": dict(export.statement),
     }
-    return {f"{name or 'gyroflow_lens_profile'}.json": json_bytes(profile)}
+    # The name in the database is for those who submit it; who names no camera looks for a profile under one name.
+    return {f"{name if export.options.camera_words and name else 'gyroflow_lens_profile'}.json": json_bytes(profile)}
 
 
 def _camera_words(export: Export) -> tuple[str, str, str, str]:
@@ -139,7 +141,7 @@ def _log(export: Export) -> Files:
         ("has_accurate_timestamps", "true"),
         ("tscale", repr(1 / _RATE_HZ)),
         ("gscale", "1.0"),
-        *export.statement.items(),
+        *((key, json.dumps(said) if isinstance(said, dict | list) else said) for key, said in export.statement.items()),
     ]
     # Readers look at the first 500 bytes to see what a file is: letters that are not ASCII come behind.
     if name := _profile_name(export):
