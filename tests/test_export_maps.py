@@ -1,7 +1,7 @@
 """Exports that are no camera with a pose: maps, tracks and numbers; and the trust that all exports carry."""
 
-import io
 import csv
+import io
 import json
 from dataclasses import replace
 
