@@ -161,7 +161,13 @@ def rectify(
 
 
 def export(
-    calibration: Calibration | Name, to: str, output: Name, options: ExportOptions | None = None, **changes: Any
+    calibration: Calibration | Name,
+    to: str,
+    output: Name,
+    options: ExportOptions | None = None,
+    *,
+    progress: Progress | bool | None = None,
+    **changes: Any,
 ) -> list[Path]:
     """Writes a calibration in the format of another tool.
 
@@ -170,6 +176,7 @@ def export(
         to: The format, one of `rssc.names.FORMAT_WORDS`.
         output: Folder for the files, or a name for the file of a format that has one (with its ending).
         options: Choices that some formats offer.
+        progress: As for `calibrate`.
         **changes: Fields of `ExportOptions`.
 
     Returns:
@@ -177,7 +184,9 @@ def export(
     """
     found = _loaded(calibration)
     found.refuse_wrong_stretches()
-    return write_export(found, to, Path(output), _chosen(ExportOptions, options, changes))
+    chosen = _chosen(ExportOptions, options, changes)
+    with wanted_progress(progress) as report:
+        return write_export(found, to, Path(output), chosen, report)
 
 
 def report(
