@@ -19,6 +19,7 @@ from rssc.cli.app import App
 from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.check import Check
+from rssc.cli.dataset import Dataset
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import STUDIES, Experiment
@@ -40,6 +41,7 @@ COMMANDS = {
     "calibrate": Calibrate,
     "rectify": Rectify,
     "export": Export,
+    "dataset": Dataset,
     "report": Report,
     "evaluate": Evaluate,
     "simulate": Simulate,

@@ -98,7 +98,7 @@ def rectify_footage(
     require_source(source)
     tasks: dict[int, _Task] = {}
     reencoded = options is not None and options.reencoded
-    for stretch in _stretches_of(source, calibration, reencoded):
+    for stretch in stretches_of(source, calibration, reencoded):
         rectifier = Rectifier(stretch.scene, options)
         for frame, number in enumerate(stretch.frame_numbers):
             tasks.setdefault(int(number), _Task(rectifier, frame, stretch.names[frame]))
@@ -115,7 +115,7 @@ def rectify_footage(
     return RectifiedFootage(np.array(numbers), count, lens, window)
 
 
-def _stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
+def stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
     """The stretches of a source, found by its contents.
 
     Where these are unknown or were changed, footage is found by its name, and a single source may have any name.

@@ -2,7 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.files import check_folder, naming, staged_folder
@@ -19,7 +23,7 @@ from rssc.outputs.exporters.video_tools import GYROFLOW, OPENDRONEMAP
 from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 
-__all__ = ["EXPORTERS", "ExportOptions", "export_files", "write_export"]
+__all__ = ["EXPORTERS", "ExportOptions", "export_files", "export_of", "write_export"]
 
 EXPORTERS: dict[str, Exporter] = {
     "colmap": COLMAP,
@@ -36,20 +40,35 @@ EXPORTERS: dict[str, Exporter] = {
 }
 
 
-def export_files(calibration: Calibration, format_name: str, options: ExportOptions | None = None) -> Files:
+def export_files(
+    calibration: Calibration,
+    format_name: str,
+    options: ExportOptions | None = None,
+    colours: NDArray[np.uint8] | None = None,
+) -> Files:
     """The files of a format.
 
     Args:
         calibration: With its stretches where the format has poses.
         format_name: One of `EXPORTERS`.
         options: Choices that some formats offer.
+        colours: (p, 3) RGB of the points of the stretch, where they are known.
     """
-    options = options or ExportOptions()
     if format_name not in EXPORTERS:
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
+    exporter = EXPORTERS[format_name]
+    export = export_of(calibration, exporter, format_name, options or ExportOptions())
+    return exporter.files(replace(export, colours=colours))
+
+
+def export_of(calibration: Calibration, exporter: Exporter, format_name: str, options: ExportOptions) -> Export:
+    """What the writer of a format is given.
+
+    Raises:
+        InputError: The format cannot hold the calibration.
+    """
     if calibration.placeholder:
         raise InputError("nothing could be estimated from this footage, so there is no camera to export.")
-    exporter = EXPORTERS[format_name]
     stretch = _stretch(calibration, options) if exporter.has_poses else None
     camera = calibration.camera
     if stretch is not None:
@@ -61,9 +80,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
         stretch = stretch.over_whole_image(calibration.frame_interval_s)
     _check(exporter, format_name, camera, options)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera)}
-    return exporter.files(
-        Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
-    )  # fmt: skip
+    return Export(camera, calibration.frame_interval_s, stretch, options.row, statement)
 
 
 def write_export(
