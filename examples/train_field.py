@@ -2,10 +2,10 @@
 
     python train_field.py --rolling out/nerfstudio --rectified out/colmap --truth truth
 
-trains one field on frames as filmed with a pose for every row, one on the same frames with the shutter ignored (all rows
-at the pose of the middle one), and one on rectified frames. Every 8th frame is held out. `--truth` is a folder with the
-held-out frames as a global shutter would have taken them; without it, each field is judged by its own held-out frames
-only. `--ignored` is a dataset of a calibration that itself took the shutter for global.
+trains one field on frames as filmed with a pose for every row, one on the same frames with the shutter ignored (all
+rows at the pose of the middle one), and one on rectified frames. Every 8th frame is held out. `--truth` is a folder with
+the held-out frames as a global shutter would have taken them; without it, each field is judged by its own held-out
+frames only. `--ignored` is a dataset of a calibration that itself took the shutter for global.
 
 The field is a hash grid with a small network, as in instant-ngp, and a coarser one that proposes where to sample, as in
 mip-NeRF 360. In it a rolling shutter costs nothing: every ray has its own pose. It needs numpy, torch and Pillow; a GPU
@@ -181,38 +181,43 @@ class Interpolate(torch.autograd.Function):
     """Values of a hash grid between its nodes. Its own backward, because that of indexing sorts before it adds."""
 
     @staticmethod
-    def forward(ctx, tables, places, resolutions):  # noqa: ANN001, ANN205
-        ctx.save_for_backward(places)
-        ctx.resolutions, ctx.shape = resolutions, tables.shape
-        out = tables.new_zeros(len(resolutions), len(places), tables.shape[2])
-        for level, resolution in enumerate(resolutions):
-            for index, weight in corners(places, resolution, tables.shape[1]):
-                out[level] += weight[:, None] * tables[level][index]
-        return out
+    def forward(ctx, tables, places, resolutions):
+        ctx.save_for_backward(places, resolutions)
+        ctx.shape = tables.shape
+        index, weight = corners(places, resolutions, tables.shape[1])
+        found = tables.reshape(-1, 2).index_select(0, index.reshape(-1)).reshape(*weight.shape, 2)
+        return (found * weight[..., None]).sum(1)
 
     @staticmethod
-    def backward(ctx, gradient):  # noqa: ANN001, ANN205
-        (places,) = ctx.saved_tensors
-        sums = gradient.new_zeros(ctx.shape)
-        for level, resolution in enumerate(ctx.resolutions):
-            for index, weight in corners(places, resolution, ctx.shape[1]):
-                sums[level].index_add_(0, index, weight[:, None] * gradient[level])
-        return sums, None, None
+    def backward(ctx, gradient):
+        index, weight = corners(*ctx.saved_tensors, ctx.shape[1])
+        sums = gradient.new_zeros(ctx.shape[0] * ctx.shape[1], 2)
+        sums.index_add_(0, index.reshape(-1), (weight[..., None] * gradient[:, None]).reshape(-1, 2))
+        return sums.reshape(ctx.shape), None, None
 
 
-def corners(places: torch.Tensor, resolution: int, size: int):  # noqa: ANN201
-    """The eight nodes around (n, 3) places from 0 to 1: their rows in a table, and their weights."""
-    scaled = places * resolution
+def corners(places: torch.Tensor, resolutions: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(levels, 8, n) which rows of all tables have the nodes around (n, 3) places, and the weights of these."""
+    levels, device = len(resolutions), places.device
+    scaled = places.T * resolutions[:, None, None]
     base = scaled.floor()
-    share, base = scaled - base, base.long()
-    factors = (1, resolution + 1, (resolution + 1) ** 2) if (resolution + 1) ** 3 <= size else (1, 2654435761, 805459861)
+    share = scaled - base
+    side = resolutions[:, None].int() + 1
+    # Numbered where there are few enough nodes; otherwise scattered by multiples that overflow, as hashes do.
+    numbered = torch.cat([torch.ones_like(side), side, side**2], 1)
+    hashed = torch.tensor([1, -1640531535, 805459861], dtype=torch.int32, device=device)
+    dense = (side.double() ** 3 <= size)[:, :, None]
+    factors = torch.where(dense[:, :, 0], numbered, hashed)[:, :, None]
+    low = base.int() * factors
+    index = torch.empty(levels, 8, places.shape[0], dtype=torch.int32, device=device)
+    weight = torch.empty_like(index, dtype=places.dtype)
     for corner in range(8):
         steps = [corner >> axis & 1 for axis in range(3)]
-        terms = [(base[:, axis] + steps[axis]) * factors[axis] for axis in range(3)]
-        dense = factors[1] == resolution + 1
-        index = terms[0] + terms[1] + terms[2] if dense else (terms[0] ^ terms[1] ^ terms[2]) & (size - 1)
-        weights = [share[:, axis] if steps[axis] else 1 - share[:, axis] for axis in range(3)]
-        yield index, weights[0] * weights[1] * weights[2]
+        x, y, z = (low[:, axis] + factors[:, axis] * steps[axis] for axis in range(3))
+        index[:, corner] = torch.where(dense[:, 0], x + y + z, (x ^ y ^ z) & (size - 1))
+        a, b, c = (share[:, axis] if steps[axis] else 1 - share[:, axis] for axis in range(3))
+        weight[:, corner] = a * b * c
+    return index + size * torch.arange(levels, dtype=torch.int32, device=device)[:, None, None], weight
 
 
 class Field(nn.Module):
@@ -221,7 +226,7 @@ class Field(nn.Module):
     def __init__(self, levels: int, coarsest: int, finest: int, size: int, outputs: int) -> None:
         super().__init__()
         growth = (finest / coarsest) ** (1 / (levels - 1))
-        self.resolutions = [int(coarsest * growth**level) for level in range(levels)]
+        self.register_buffer("resolutions", torch.tensor([float(int(coarsest * growth**i)) for i in range(levels)]))
         self.tables = nn.Parameter(1e-4 * (2 * torch.rand(levels, size, 2) - 1))
         self.network = nn.Sequential(
             nn.Linear(2 * levels, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, outputs)
@@ -265,7 +270,7 @@ class Scene(nn.Module):
         colours = (weights[..., None] * values[..., 1:].sigmoid()).sum(1) + (1 - weights.sum(1, keepdim=True)) * 0.5
         return {"colours": colours, "depths": fine, "weights": weights, "coarse": depths, "proposed": proposed}
 
-    def _densities(self, field: Field, origins, directions, depths):  # noqa: ANN001, ANN202
+    def _densities(self, field: Field, origins, directions, depths):
         middle = (depths[:, 1:] + depths[:, :-1]) / 2
         points = origins[:, None] + middle[..., None] * directions[:, None]
         return field(self.places(points.reshape(-1, 3))).reshape(*middle.shape, -1)
@@ -340,7 +345,9 @@ def train(views: Views, box: tuple[np.ndarray, float], options: argparse.Namespa
         optimiser.step()
         schedule.step()
         if step % max(1, steps // 10) == 0 or step == steps - 1:
-            print(f"  {step:6d}  {-10 * np.log10(error.item()):6.2f} dB  {time.perf_counter() - began:6.1f} s", flush=True)
+            print(
+                f"  {step:6d}  {-10 * np.log10(error.item()):6.2f} dB  {time.perf_counter() - began:6.1f} s", flush=True
+            )
     return scene
 
 

@@ -14,7 +14,7 @@ import pytest
 from rssc.errors import InputError
 from rssc.model import Camera, Lens
 from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, rectify_frame
-from rssc.outputs.rectify_footage import stretches_of, rectify_footage
+from rssc.outputs.rectify_footage import rectify_footage, stretches_of
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.rectification import rectification_quality
 from rssc.simulation.truth import true_calibration, true_scene

@@ -27,7 +27,7 @@ FORMAT_WORDS = {
 DATASET_WORDS = {
     "colmap": "frames rectified and undistorted, with images/ and sparse/0 of one PINHOLE camera: gaussian-splatting, "
     "gsplat's trainer, nerfstudio, and whatever else reads COLMAP and takes a global shutter for granted",
-    "nerfstudio": "frames as filmed, with images/, transforms.json for 3dgs-deblur and gsplat.npz: two poses to a frame",
+    "nerfstudio": "frames as filmed, with images/, transforms.json for 3dgs-deblur and gsplat.npz for gsplat",
     "ncore": "frames as filmed, as NVIDIA's NCore v4 with its rolling-shutter camera, for 3dgrut (needs nvidia-ncore)",
 }
 """What each kind of dataset has."""

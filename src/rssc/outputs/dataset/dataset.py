@@ -1,10 +1,10 @@
 """Writes a dataset: chooses frames, hands them to the tool's writer, and says in `rssc_dataset.json` what it did.
 
-A dataset has frames of one stretch, because stretches do not share a world. Three kinds, see `rssc.names.DATASET_WORDS`:
-rectified frames for tools that know nothing of rolling shutters, and frames as they were filmed for two that do.
+A dataset has frames of one stretch, because stretches do not share a world. `rssc.names.DATASET_WORDS` has the kinds:
+rectified frames for tools that know nothing of rolling shutters, and frames as they were filmed for those that do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from rssc.outputs.dataset.rectified import rectified_stretch
 from rssc.outputs.dataset.selection import Selection, choose_frames, choose_stretch, part_of
 from rssc.outputs.exporters import EXPORTERS, export_files, export_of
 from rssc.outputs.exporters.colmap import model_files
-from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Files, json_bytes
+from rssc.outputs.exporters.exporter import CENTRE_ZERO, Files, json_bytes
 from rssc.outputs.options import DatasetOptions, ExportOptions, RectifyOptions
 from rssc.outputs.rectify import Rectifier
 from rssc.runtime.progress import Progress, Report, Stages, silent
@@ -82,6 +82,10 @@ class _Job:
             _write(self.folder / IMAGES_NAME / self.names[position], data)
 
 
+_Written = tuple[Camera, int, Mapping[str, object]]
+"""The camera of the images, the number of points, and what is to be said of this kind."""
+
+
 def write_dataset(
     source: Path | str,
     calibration: Calibration,
@@ -105,7 +109,8 @@ def write_dataset(
         InputError: The source is not the one that was calibrated, the kind cannot hold it, or the folder is not new.
     """
     source, output, options = Path(source), Path(output), options or DatasetOptions()
-    if kind not in _WRITERS:
+    writer = _WRITERS.get(kind)
+    if writer is None:
         raise InputError(f"the kind of dataset is {kind!r}; expected one of {', '.join(DATASET_WORDS)}.")
     require_source(source)
     refuse_full_folder(output)
@@ -118,13 +123,13 @@ def write_dataset(
     names = tuple(f"{Path(stretch.names[frame]).stem}.{options.images}" for frame in selection.frames)
     with new_folder(output) as folder:
         job = _Job(source, calibration, selection, options, folder, names, stages)
-        camera, point_count, more = _WRITERS[kind](job)
+        camera, point_count, more = writer(job)
         done = Dataset(kind, number, len(calibration.stretches), selection.numbers, point_count, camera)
         _write(folder / DATASET_NAME, json_bytes(_statement(job, done, more)))
     return done
 
 
-def _rectified(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
+def _rectified(job: _Job) -> _Written:
     whole, frames, options = job.selection.whole, job.selection.frames.tolist(), job.options
     rectifier = Rectifier(whole.scene, RectifyOptions(row=options.row, undistort=True, border=options.border))
     camera = job.calibration.camera
@@ -139,13 +144,14 @@ def _rectified(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
     picked, points = job.picked
     interval = picked.frame_interval_s
     stretch = rectified_stretch(picked.stretches[0], rectifier, window, interval)
-    export = Export(stretch.scene.camera, interval, stretch, "first", {}, pictures.colours[points])
-    _write_all(job.folder / MODEL_NAME, model_files(export))
+    shown = replace(picked, camera=stretch.scene.camera, stretches=(stretch,))
+    export = export_of(shown, EXPORTERS["colmap"], "colmap", ExportOptions())
+    _write_all(job.folder / MODEL_NAME, model_files(replace(export, colours=pictures.colours[points])))
     more = {"row": options.row, "rectified": True, "window": window._asdict(), "poses": f"of the {options.row} row"}
     return stretch.scene.camera, int(np.count_nonzero(stretch.scene.tracks.lengths)), more
 
 
-def _as_filmed(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
+def _as_filmed(job: _Job) -> _Written:
     picked, points = job.picked
     formats = ("nerfstudio", "gsplat")
     for name in formats:
@@ -159,7 +165,7 @@ def _as_filmed(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
     return picked.camera, len(points), more
 
 
-def _ncore(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
+def _ncore(job: _Job) -> _Written:
     picked, points = job.picked
     export = export_of(picked, NCORE, "ncore", ExportOptions())
     writer = NcoreWriter(export, job.folder, job.source.stem, job.options.images)
@@ -173,7 +179,7 @@ def _ncore(job: _Job) -> tuple[Camera, int, Mapping[str, object]]:
     return picked.camera, len(points), {"rectified": False, "poses": NCORE.reference_row}
 
 
-_WRITERS = {"colmap": _rectified, "nerfstudio": _as_filmed, "ncore": _ncore}
+_WRITERS: dict[str, Callable[[_Job], _Written]] = {"colmap": _rectified, "nerfstudio": _as_filmed, "ncore": _ncore}
 
 
 def _reported(maps: Iterator[NDArray[np.float32]], count: int, report: Report) -> Iterator[NDArray[np.float32]]:

@@ -57,8 +57,8 @@ def _reconstruction(export: Export, row: float) -> "Reconstruction":
         points: list[int] = tracks.points[here].tolist()
         for place, point in enumerate(points):
             elements[point].append((number, place))
-    points = zip(scene.points[seen], export.point_colours[seen], _mean_errors(export), strict=True)
-    for i, (position, colour, error) in enumerate(points):
+    described = zip(scene.points[seen], export.point_colours[seen], _mean_errors(export), strict=True)
+    for i, (position, colour, error) in enumerate(described):
         track = pycolmap.Track([pycolmap.TrackElement(*element) for element in elements[i]])
         model.add_point3D_with_id(i + 1, pycolmap.Point3D(xyz=position, color=colour, error=error, track=track))
     return model
