@@ -23,6 +23,7 @@ NAMES = {
     "rendered": "accuracy of the whole pipeline on rendered clips",
     "sensitivity": "what halving and doubling each tuned constant moves",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
+    "dataset": "radiance fields trained on datasets, against such that ignore the shutter (needs a GPU)",
     "pictures": "makes the pictures of the README and the tour under docs/pictures (needs Chromium)",
     "cause_pictures": "makes the pictures of docs/causes.md and docs/recording.md",
     "app_picture": "makes the picture of docs/app.md (needs Chromium)",

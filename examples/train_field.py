@@ -3,8 +3,8 @@
     python train_field.py --rolling out/nerfstudio --rectified out/colmap --truth truth
 
 trains one field on frames as filmed with a pose for every row, one on the same frames with the shutter ignored (all
-rows at the pose of the middle one), and one on rectified frames. Every 8th frame is held out. `--truth` is a folder with
-the held-out frames as a global shutter would have taken them; without it, each field is judged by its own held-out
+rows at the pose of the middle one), and one on rectified frames. Every 8th frame is held out. `--truth` is a folder
+with the held-out frames as a global shutter would have taken them; without it, each field is judged by its own held-out
 frames only. `--ignored` is a dataset of a calibration that itself took the shutter for global.
 
 The field is a hash grid with a small network, as in instant-ngp, and a coarser one that proposes where to sample, as in

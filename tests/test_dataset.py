@@ -276,13 +276,13 @@ def test_a_new_folder_appears_whole_or_not_at_all(tmp_path):
 
 
 def test_the_example_trains_on_both(rectified, as_filmed, tmp_path, capsys):
-    """A few steps, far from what it reaches: that it reads both datasets, and learns."""
+    """A few steps of a few rays: that it reads both datasets, and that their rays meet; `benchmarks dataset` trains."""
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("PIL", reason="Pillow is not installed")
     script = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "train_field.py"))
     figures = script["main"](
-        ["--rolling", str(as_filmed), "--rectified", str(rectified[0]), "--steps", "12", "--rays", "256", "--log2-size",
-         "10", "--shrink", "16", "--device", "cpu", "--output", str(tmp_path)]
+        ["--rolling", str(as_filmed), "--rectified", str(rectified[0]), "--steps", "3", "--rays", "32", "--log2-size",
+         "10", "--shrink", "32", "--device", "cpu", "--output", str(tmp_path)]
     )  # fmt: skip
     assert list(figures) == ["rolling", "rectified", "ignored in training"]
     assert json.loads((tmp_path / "figures.json").read_text())["fields"] == figures
