@@ -5,7 +5,8 @@ trainer, `examples/train_field.py`, learns one field from frames as filmed with 
 frames, and two that ignore the shutter: with the pose of the middle row for all rows, and with the poses that a bundle
 adjustment finds which takes the shutter for global, given the same lens and tracks. Every 8th frame is held out. Each
 field is then asked for what a global shutter would have seen at the middle row of the held-out frames, which the
-simulation renders; pixels count that the rectified frames show, too. Poses are those of the calibration, never the truth.
+simulation renders; pixels count that the rectified frames show, too. Poses are those of the calibration, never the
+truth.
 
 The trainer wants a GPU, which may be another machine: without `--train` this prepares the folder, prints the command to
 run there, and judges the figures.json that it left in the folder.
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 import rssc
 from benchmarks.limits import Figures, Limit, check
@@ -43,6 +45,8 @@ ARMS = {
     "ignored in training": "as filmed, the middle row's pose",
     "ignored throughout": "as filmed, poses of a global shutter",
 }
+SHOWN, PART = 48, (100, 40, 200, 220)
+"""Which held-out frame is shown, and of it the part from (top, left) with so many rows and columns."""
 _TRUTH_QUALITY = 99
 
 
@@ -51,6 +55,7 @@ def measure(argv: list[str]) -> Figures:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("build/dataset"), help="for clip and datasets")
     parser.add_argument("--train", action="store_true", help="train here; hours without a GPU")
     parser.add_argument("--steps", type=int, default=2900)
+    parser.add_argument("--picture", type=Path, help="where to put a part of one view of each field, and the truth")
     options = parser.parse_args(argv)
     folder: Path = options.folder
     figures = folder / "trained" / "figures.json"
@@ -72,6 +77,8 @@ def measure(argv: list[str]) -> Figures:
     for name, words in ARMS.items():
         arm = found["fields"][name]
         print(f"{words:39s} {arm['truth_db']:24.2f}    {arm['own_db']:22.2f}")
+    if options.picture is not None:
+        cv2.imwrite(str(options.picture), picture(folder), [cv2.IMWRITE_JPEG_QUALITY, 88])
     truth = {name: float(found["fields"][name]["truth_db"]) for name in ARMS}
     ignored = max(truth["ignored in training"], truth["ignored throughout"])
     return {
@@ -125,9 +132,19 @@ def without_shutter(calibration: Calibration) -> Calibration:
 def write_truth(clip: Clip, folder: Path) -> None:
     """The held-out frames as a global shutter would have taken them, under the names that they have in datasets."""
     for frame in range(0, len(clip), HELD_OUT):
-        image: np.ndarray = clip.render_global_shutter(frame, _middle(OPTIONS.height))
+        image = clip.render_global_shutter(frame, _middle(OPTIONS.height))
         path = folder / f"frame_{frame:06d}.jpg"
         cv2.imwrite(str(path), image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _TRUTH_QUALITY])
+
+
+def picture(folder: Path) -> NDArray[np.uint8]:
+    """A part of one held-out view: the truth, then what each field shows there, from left to right."""
+    names = [f"trained/{name.replace(' ', '_')}_{SHOWN}.png" for name in ARMS]
+    paths = [folder / name for name in (f"truth/frame_{SHOWN:06d}.jpg", *names)]
+    top, left, height, width = PART
+    parts = [np.asarray(cv2.imread(str(path)), np.uint8)[top : top + height, left : left + width] for path in paths]
+    gap = np.full((height, 4, 3), 255, np.uint8)
+    return np.hstack([one for part in parts for one in (part, gap)][:-1])
 
 
 def _middle(height: int) -> float:
