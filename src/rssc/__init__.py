@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rssc.api import calibrate, check, dataset, evaluate, export, rectify, report, simulate
+    from rssc.api import calibrate, catalog, check, dataset, evaluate, export, rectify, report, simulate
     from rssc.errors import InputError, NotCalibratableError, RsscError
+    from rssc.fleet.entry import Catalog
+    from rssc.fleet.options import CatalogOptions
     from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
     from rssc.model.calibration import Calibration
     from rssc.outputs.dataset import Dataset
@@ -28,16 +30,19 @@ if TYPE_CHECKING:
     from rssc.solver.bundle import adjust
 
 __all__ = [
-    "CalibrateOptions", "Calibration", "Camera", "Check", "Dataset", "DatasetOptions", "EvaluateOptions", "Evaluation",
-    "ExportOptions", "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions",
-    "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory",
-    "adjust", "calibrate", "check", "dataset", "evaluate", "export", "rectify", "report", "simulate", "write_results",
+    "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "Dataset", "DatasetOptions",
+    "EvaluateOptions", "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError",
+    "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions",
+    "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check", "dataset", "evaluate",
+    "export", "rectify", "report", "simulate", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rssc.api": ("calibrate", "check", "dataset", "evaluate", "export", "rectify", "report", "simulate"),
+    "rssc.api": ("calibrate", "catalog", "check", "dataset", "evaluate", "export", "rectify", "report", "simulate"),
     "rssc.errors": ("InputError", "NotCalibratableError", "RsscError"),
+    "rssc.fleet.entry": ("Catalog",),
+    "rssc.fleet.options": ("CatalogOptions",),
     "rssc.model": ("Camera", "Lens", "Scene", "Shutter", "Tracks", "Trajectory"),
     "rssc.model.calibration": ("Calibration",),
     "rssc.outputs.dataset": ("Dataset",),

@@ -18,6 +18,7 @@ from rssc import __version__
 from rssc.cli.app import App
 from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
+from rssc.cli.catalog import Catalog
 from rssc.cli.check import Check
 from rssc.cli.dataset import Dataset
 from rssc.cli.demo import Demo
@@ -39,6 +40,7 @@ COMMANDS = {
     "app": App,
     "check": Check,
     "calibrate": Calibrate,
+    "catalog": Catalog,
     "rectify": Rectify,
     "export": Export,
     "dataset": Dataset,

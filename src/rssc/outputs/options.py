@@ -40,7 +40,8 @@ class ExportOptions:
     stretch: int = 0
     """Which stretch of the calibration the poses come from, counted from 0; stretches do not share a world frame."""
     row: Row = "middle"
-    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to."""
+    """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to, and at
+    whose time tracks and ST maps of frames see the scene."""
 
     def __post_init__(self) -> None:
         _check("row", self.row, Row)
@@ -61,7 +62,7 @@ class DatasetOptions:
     border: Border = "crop"
     """Pixels of rectified frames that some did not see: cropped, black, or filled with the nearest pixels."""
     images: ImageKind = "png"
-    """PNG, without loss; or JPEG (jpg), of a tenth of the size."""
+    """PNG, without loss; or JPEG (jpg), which is several times smaller."""
     reencoded: bool = False
     """Take a source whose contents differ from what was calibrated: a re-encoded copy, the same frame by frame."""
 

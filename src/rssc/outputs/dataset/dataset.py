@@ -24,9 +24,9 @@ from rssc.outputs.dataset.ncore import NCORE, NcoreWriter, require_ncore
 from rssc.outputs.dataset.pictures import Change, Pictures
 from rssc.outputs.dataset.rectified import rectified_stretch
 from rssc.outputs.dataset.selection import Selection, choose_frames, choose_stretch, part_of
-from rssc.outputs.exporters import EXPORTERS, export_files, export_of
+from rssc.outputs.exporters import EXPORTERS, export_of
 from rssc.outputs.exporters.colmap import model_files
-from rssc.outputs.exporters.exporter import CENTRE_ZERO, Files, json_bytes
+from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files, json_bytes
 from rssc.outputs.options import DatasetOptions, ExportOptions, RectifyOptions
 from rssc.outputs.rectify import Rectifier
 from rssc.runtime.progress import Progress, Report, Stages, silent
@@ -55,6 +55,7 @@ class Dataset:
 class _Job:
     """What all kinds are given."""
 
+    kind: str
     source: Path
     calibration: Calibration
     selection: Selection
@@ -120,9 +121,10 @@ def write_dataset(
     number, stretch = choose_stretch(source, calibration, options)
     with stages("choosing frames") as report:
         selection = choose_frames(source, number, stretch, options, report)
-    names = tuple(f"{Path(stretch.names[frame]).stem}.{options.images}" for frame in selection.frames)
+    chosen: list[int] = selection.frames.tolist()
+    names = tuple(f"{Path(stretch.names[frame]).stem}.{options.images}" for frame in chosen)
     with new_folder(output) as folder:
-        job = _Job(source, calibration, selection, options, folder, names, stages)
+        job = _Job(kind, source, calibration, selection, options, folder, names, stages)
         camera, point_count, more = writer(job)
         done = Dataset(kind, number, len(calibration.stretches), selection.numbers, point_count, camera)
         _write(folder / DATASET_NAME, json_bytes(_statement(job, done, more)))
@@ -145,7 +147,7 @@ def _rectified(job: _Job) -> _Written:
     interval = picked.frame_interval_s
     stretch = rectified_stretch(picked.stretches[0], rectifier, window, interval)
     shown = replace(picked, camera=stretch.scene.camera, stretches=(stretch,))
-    export = export_of(shown, EXPORTERS["colmap"], "colmap", ExportOptions())
+    export = _export(job, shown, EXPORTERS["colmap"])
     _write_all(job.folder / MODEL_NAME, model_files(replace(export, colours=pictures.colours[points])))
     more = {"row": options.row, "rectified": True, "window": window._asdict(), "poses": f"of the {options.row} row"}
     return stretch.scene.camera, int(np.count_nonzero(stretch.scene.tracks.lengths)), more
@@ -153,21 +155,20 @@ def _rectified(job: _Job) -> _Written:
 
 def _as_filmed(job: _Job) -> _Written:
     picked, points = job.picked
-    formats = ("nerfstudio", "gsplat")
-    for name in formats:
-        export_files(picked, name)  # what it cannot hold is refused before any work is done
+    formats = [EXPORTERS[name] for name in ("nerfstudio", "gsplat")]
+    exports = [_export(job, picked, exporter) for exporter in formats]
     pictures = job.pictures()
     with job.stages("writing frames") as report:
         job.write_images(pictures, report)
-    for name in formats:
-        _write_all(job.folder, export_files(picked, name, colours=pictures.colours[points]))
-    more = {"rectified": False, "poses": {name: EXPORTERS[name].reference_row for name in formats}}
+    for exporter, export in zip(formats, exports, strict=True):
+        _write_all(job.folder, exporter.files(replace(export, colours=pictures.colours[points])))
+    more = {"rectified": False, "poses": [exporter.reference_row for exporter in formats]}
     return picked.camera, len(points), more
 
 
 def _ncore(job: _Job) -> _Written:
     picked, points = job.picked
-    export = export_of(picked, NCORE, "ncore", ExportOptions())
+    export = _export(job, picked, NCORE)
     writer = NcoreWriter(export, job.folder, job.source.stem, job.options.images)
     pictures = job.pictures()
     with job.stages("writing frames") as report:
@@ -177,6 +178,12 @@ def _ncore(job: _Job) -> _Written:
     with naming(job.folder / DATASET_NAME):
         writer.finish(pictures.colours[points])
     return picked.camera, len(points), {"rectified": False, "poses": NCORE.reference_row}
+
+
+def _export(job: _Job, calibration: Calibration, exporter: Exporter) -> Export:
+    """What the writer of a format is given; what the format cannot hold is refused before any work is done."""
+    export = export_of(calibration, exporter, job.kind, ExportOptions())
+    return replace(export, statement={**export.statement, "written_by": f"rssc dataset --for {job.kind}"})
 
 
 _WRITERS: dict[str, Callable[[_Job], _Written]] = {"colmap": _rectified, "nerfstudio": _as_filmed, "ncore": _ncore}

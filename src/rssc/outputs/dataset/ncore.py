@@ -5,9 +5,9 @@ correspondingly in the other directions, and interpolates the camera's pose betw
 linearly in the translation of world to camera. A frame's start and end are therefore the times of the line that is read
 first and of the one that is read last.
 
-The camera does not move like that, so the two poses are not those of these two lines, but those from which the poses of
-all lines follow best. Of an error s (1 - s) / 2, of constant acceleration, that leaves the part that no straight line in
-s holds: its root mean square falls to sqrt((1/30 - 1/36) / (1/30)) = 0.41.
+The camera does not move like that, so the two poses are not those of these two lines, but those from which the poses
+of all lines follow best. Of an error s (1 - s) / 2, of constant acceleration, that leaves the part that no straight
+line in s holds: its root mean square falls to sqrt((1/30 - 1/36) / (1/30)) = 0.41.
 
 Its times are whole microseconds, not negative: nothing moves by as much as a thousandth of a pixel in half of one.
 """

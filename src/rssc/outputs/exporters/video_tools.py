@@ -1,7 +1,6 @@
-"""Tools that take a readout time and not much more: Gyroflow and OpenDroneMap."""
+"""Gyroflow's lens profile."""
 
-from rssc.errors import InputError
-from rssc.outputs.exporters.exporter import CENTRE_ZERO, DOWNWARDS, Export, Exporter, Files, comment, json_bytes
+from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files, json_bytes
 
 _GYROFLOW_DIRECTIONS = {
     "top_to_bottom": "TopToBottom",
@@ -12,15 +11,15 @@ _GYROFLOW_DIRECTIONS = {
 
 
 def _gyroflow(export: Export) -> Files:
-    camera = export.camera
+    camera, said = export.camera, export.metadata
     size = {"w": camera.width, "h": camera.height}
     profile: dict[str, object] = {
-        "name": f"rssc {camera.width}x{camera.height}",
+        "name": " ".join(filter(None, [said.camera, said.lens, f"rssc {camera.width}x{camera.height}"])),
         "note": "",
         "calibrated_by": "rssc",
-        "camera_brand": "",
-        "camera_model": "",
-        "lens_model": "",
+        "camera_brand": said.make,
+        "camera_model": said.model,
+        "lens_model": said.lens,
         "camera_setting": "",
         "calib_dimension": size,
         "orig_dimension": size,
@@ -54,21 +53,4 @@ GYROFLOW = Exporter(
     reference_row="row H / 2: Gyroflow takes time stamps for those of the middle of the frame",
     pixel_centre=CENTRE_ZERO,
     files=_gyroflow,
-)
-
-
-def _opendronemap(export: Export) -> Files:
-    if export.readout_time_s == 0:
-        raise InputError("opendronemap takes a readout time of 0 ms for unknown; leave --rolling-shutter out instead.")
-    flags = f"--rolling-shutter --rolling-shutter-readout {1e3 * export.readout_time_s:.4f}\n"
-    return {"opendronemap.txt": (comment(export.statement) + flags).encode()}
-
-
-OPENDRONEMAP = Exporter(
-    units="milliseconds per frame",
-    span="H line delays: row v is read readout * (v - H / 2) / H after the pose of the image",
-    reference_row="row H / 2: the pose of an image is that of its middle row",
-    pixel_centre=CENTRE_ZERO,
-    files=_opendronemap,
-    directions=DOWNWARDS,
 )
