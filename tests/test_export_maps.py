@@ -149,6 +149,10 @@ def test_sheet_has_the_numbers_and_their_errors():
     assert rows["3DEqualizer, setCameraRollingShutterTimeShift"] == ["0.03100 s", "0.00050 s"]
     assert rows["Android, SENSOR_ROLLING_SHUTTER_SKEW"] == ["31000000 ns", "500000 ns"]
     assert rows["Blender, Cycles, Motion Blur, Shutter, in frames"] == ["0.820", "0.041"]
+    unknown = replace(calibration, covariance=make_covariance(camera, readout_ratio=np.inf, fx=0.0).matrix)
+    said = export_files(unknown, "sheet")["sheet.md"].decode()
+    assert "| percent of the frame | 62 % | unknown |" in said and "| 31000000 ns | unknown |" in said
+    assert f"| fx | {camera.lens.fx:.9g} | fixed |" in said
     # d = e / (g + e): its differential times the errors of both.
     expected = np.hypot(0.62 * 0.04, 0.2 * 0.01) / 0.82**2
     assert rows["Blender, Cycles, Rolling Shutter Duration"] == [f"{0.2 / 0.82:.3f}", f"{expected:.3f}"]

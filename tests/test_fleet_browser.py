@@ -3,17 +3,16 @@
 import pytest
 
 from rssc.fleet.page import catalog_page
-from tests.browser import FLAGS, chromium
+from tests.browser import MISSING, chromium
 from tests.test_fleet import made_up_catalog
 
-CHROMIUM = chromium()
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", allow_module_level=True)
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
+if chromium() is None:
+    pytest.skip(MISSING, allow_module_level=True)
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
 
 
 @pytest.fixture(scope="module")
-def open_page(tmp_path_factory):
+def open_page(browser, tmp_path_factory):
     """Opens the page without a network; in the end checks that nothing was complained about or asked for."""
     place = tmp_path_factory.mktemp("catalog") / "catalog.html"
     place.write_text(catalog_page(made_up_catalog(), "cameras"), encoding="utf-8")
@@ -23,20 +22,16 @@ def open_page(tmp_path_factory):
         if not request.url.startswith(("file:", "data:")):
             complaints.append(f"asked for {request.url}")
 
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    def opened(width=1280, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("request", requested)
+        page.goto(place.as_uri())
+        return page
 
-        def opened(width=1280, scheme="light"):
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-            page = context.new_page()
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-            page.on("request", requested)
-            page.goto(place.as_uri())
-            return page
-
-        yield opened
-        browser.close()
+    yield opened
     assert not complaints
 
 

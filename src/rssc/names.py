@@ -16,6 +16,7 @@ FORMAT_WORDS = {
     "ros": "camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
     "vins": "VINS-Mono configuration, PINHOLE or KANNALA_BRANDT; rolling_shutter_tr in s per frame",
     "gyroflow": "lens profile, opencv_standard or opencv_fisheye; frame_readout_time in ms with its direction",
+    "gcsv": "the camera's rotation as the log of a gyroscope, for Gyroflow; with the readout time",
     "opendronemap": "a line of flags: --rolling-shutter --rolling-shutter-readout in ms; the lens in cameras.json",
     "nerfstudio": "transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time, "
     "exposure_time",

@@ -4,7 +4,7 @@ catalog.html                     the table, to sort and search
 catalog.csv, catalog.json        the same for programs
 clips.csv                        every clip, and what became of it
 opendronemap_entries.txt         a line for each camera that names itself, for OpenDroneMap's list
-cameras/NAME/                    calibration.json, gyroflow_lens_profile.json, opendronemap.txt
+cameras/NAME/                    calibration.json, gyroflow_lens_profile.json, opendronemap.txt and its cameras.json
 clips/FINGERPRINT/               what is kept of each clip, for the next run
 """
 
@@ -35,7 +35,7 @@ FORMAT = "rssc-catalog"
 JSON_NAME, CSV_NAME, PAGE_NAME, CLIPS_CSV_NAME = "catalog.json", "catalog.csv", "catalog.html", "clips.csv"
 ENTRIES_NAME = "opendronemap_entries.txt"
 CAMERAS_NAME = "cameras"
-_EXPORT_NAMES = ("gyroflow_lens_profile.json", "opendronemap.txt")
+_EXPORT_NAMES = ("gyroflow_lens_profile.json", "opendronemap.txt", "cameras.json")
 _INTRINSICS = ("fx", "fy", "cx", "cy")
 _DIGITS = 7
 """Of numbers in tables: more than any error bar leaves."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import NotCalibratableError, RsscError
+from rssc.footage.constants import FOOTAGE
 from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
 from rssc.footage.survey import Survey, distinct_clips, of_one_camera
 from rssc.inference.combine import Combination, combine
@@ -52,6 +53,12 @@ class ChosenStretch:
     frames: tuple[int, int]
     survey: Survey | None = None
     """What was seen of the source."""
+
+    @property
+    def frame_bytes(self) -> int:
+        """That its frames take; 0 where nothing was seen of them."""
+        width, height = self.survey.picture_size if self.survey else (0, 0)
+        return (self.frames[1] - self.frames[0]) * width * height
 
     def read(self, options: CalibrateOptions, report: Report = unreported) -> Footage:
         """The frames and their times."""
@@ -111,7 +118,8 @@ def calibrate_stretches(
     """
     found: dict[int, StretchResult] = {}
     failures: dict[int, NotCalibratableError] = {}
-    workers, threads = share_cores(len(chosen))
+    largest = max(one.frame_bytes for one in chosen)
+    workers, threads = share_cores(max(1, min(len(chosen), int(FOOTAGE.bytes_at_once // max(largest, 1)))))
     task = partial(_calibrate_alone, options=options)
     with stage("calibrating stretches") as report:
         # One after the other needs no process of its own, which a worker of a cluster could not have.

@@ -15,6 +15,7 @@ from rssc.outputs.exporters.colmap import COLMAP, COLMAP_TEXT
 from rssc.outputs.exporters.exporter import Export, Exporter, Files, json_bytes
 from rssc.outputs.exporters.film_tracks import TRACKS
 from rssc.outputs.exporters.gsplat import GSPLAT
+from rssc.outputs.exporters.gyroflow import GCSV, GYROFLOW
 from rssc.outputs.exporters.opencv import OPENCV
 from rssc.outputs.exporters.opendronemap import OPENDRONEMAP
 from rssc.outputs.exporters.openicc import OPENICC
@@ -27,7 +28,6 @@ from rssc.outputs.exporters.st_maps import STMAP, STMAP_FRAMES
 from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
 from rssc.outputs.exporters.trust import TRUST_NAME, Trust, trust_of
 from rssc.outputs.exporters.usd import USD
-from rssc.outputs.exporters.video_tools import GYROFLOW
 from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 from rssc.runtime.progress import Progress, Stages, silent
@@ -42,6 +42,7 @@ EXPORTERS: dict[str, Exporter] = {
     "ros": ROS,
     "vins": VINS,
     "gyroflow": GYROFLOW,
+    "gcsv": GCSV,
     "opendronemap": OPENDRONEMAP,
     "nerfstudio": NERFSTUDIO,
     "gsplat": GSPLAT,
@@ -97,7 +98,7 @@ def export_of(calibration: Calibration, exporter: Exporter, format_name: str, op
     trust = trust_of(calibration, camera)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera, trust)}
     interval = calibration.frame_interval_s
-    return Export(camera, interval, stretch, options.row, statement, trust, calibration.metadata)
+    return Export(camera, interval, stretch, options.row, statement, trust, calibration, options)
 
 
 def write_export(
@@ -178,6 +179,12 @@ def _check(exporter: Exporter, format_name: str, camera: Camera, options: Export
         able = [name for name, other in EXPORTERS.items() if other.has_row_choice]
         raise InputError(
             f"row is {options.row!r}, but the rows of {format_name} are fixed; only {', '.join(able)} offer a choice."
+        )
+    if options.camera_words and not exporter.has_camera_words:
+        able = [name for name, other in EXPORTERS.items() if other.has_camera_words]
+        raise InputError(
+            f"{format_name} has no place for {options.camera_words[0]!r} (brand, model, lens, setting); only "
+            f"{', '.join(able)} have."
         )
 
 

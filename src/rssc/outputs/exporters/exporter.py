@@ -12,7 +12,7 @@ sensor that reads sideways, read column and W.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
+from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
-from rssc.model.metadata import Metadata
 from rssc.model.stretch import Stretch
 from rssc.model.trajectory import Trajectory
 from rssc.outputs.exporters.trust import Trust
-from rssc.outputs.options import Row
+from rssc.outputs.options import ExportOptions, Row
 
 DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
 DOWNWARDS = ("top_to_bottom",)
@@ -73,6 +73,8 @@ class Exporter:
     """Whether the tool itself computes times from rows of its images; false where the shutter is only stated."""
     has_row_choice: bool = False
     """Whether `ExportOptions.row` has an effect."""
+    has_camera_words: bool = False
+    """Whether brand, model, lens and setting of `ExportOptions` have one."""
     has_statement: bool = True
     """Whether the files have room for the statement; false where it goes into a file beside them."""
     has_frame_images: bool = False
@@ -92,8 +94,9 @@ class Export:
     """The shutter, the conventions of the files and how far to trust them, to be written into them."""
     trust: Trust
     """The error bars, for formats with a place of their own for them."""
-    metadata: Metadata = field(default_factory=Metadata)
-    """What the footage's files say of the camera."""
+    calibration: Calibration
+    """All of it, for what only some formats hold."""
+    options: ExportOptions
     colours: NDArray[np.uint8] | None = None
     """(p, 3) RGB of the points; None where no frame was looked at."""
 
@@ -202,13 +205,7 @@ class Export:
         Raises:
             InputError: There is only a pose per frame.
         """
-        trajectory = self.frames.scene.trajectory
-        if trajectory is None:
-            raise InputError(
-                "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
-                "unknown; calibrate with the method auto."
-            )
-        return trajectory
+        return trajectory_of(self.frames)
 
     @property
     def rate(self) -> float:
@@ -219,6 +216,20 @@ class Export:
     def image_names(self) -> tuple[str, ...]:
         """File names of the frames; those of a video get the ending of PNG files."""
         return tuple(name if "." in name else f"{name}.png" for name in self.frames.names)
+
+
+def trajectory_of(stretch: Stretch) -> Trajectory:
+    """The continuous trajectory of a stretch.
+
+    Raises:
+        InputError: It has none.
+    """
+    if stretch.scene.trajectory is None:
+        raise InputError(
+            "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
+            "unknown; calibrate with the method auto."
+        )
+    return stretch.scene.trajectory
 
 
 def comment(statement: Mapping[str, object]) -> str:

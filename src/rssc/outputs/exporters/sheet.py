@@ -13,8 +13,9 @@ What each field means, from its tool's own words or source:
 - the others: see their exporters
 """
 
-from math import hypot
+from math import hypot, inf, isinf
 
+from rssc.model.covariance import UNKNOWN_SIGMA
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files, comment
 
 _ADOBE_DIRECTIONS = {
@@ -27,17 +28,23 @@ _ADOBE_DIRECTIONS = {
 
 def _number(value: float, sigma: float, unit: str) -> str:
     """A value and one standard deviation, to two digits of the latter."""
-    if not sigma:
-        return f"{value:.6g}{unit} | fixed"
+    if not sigma or isinf(sigma):
+        return f"{value:.9g}{unit} | {'unknown' if sigma else 'fixed'}"
     digits = f"{sigma:.1e}"
     decimals = max(0, 1 - int(digits.split("e")[1]))
     return f"{value:.{decimals}f}{unit} | {sigma:.{decimals}f}{unit}"
 
 
+def _sigma(export: Export, name: str) -> float:
+    """Of a parameter; infinite where it is not known at all."""
+    sigma = export.trust.sigma(name)
+    return inf if sigma >= UNKNOWN_SIGMA else sigma
+
+
 def _rows(export: Export) -> list[tuple[str, str, str]]:
     """Of each line: whose it is, the field, and the number with its error."""
     camera, interval, lines = export.camera, export.frame_interval_s, export.line_count
-    gamma, sigma = abs(camera.shutter.readout_ratio), export.trust.sigma("readout_ratio")
+    gamma, sigma = abs(camera.shutter.readout_ratio), _sigma(export, "readout_ratio")
     exposure = camera.shutter.exposure_ratio or 0.0
 
     def of(factor: float, unit: str = "") -> str:
@@ -63,7 +70,7 @@ def _rows(export: Export) -> list[tuple[str, str, str]]:
     ]
     if whole := gamma + exposure:
         # d = e / (gamma + e)
-        wobble = hypot(gamma * export.trust.exposure_ratio_sigma, exposure * sigma) / whole**2
+        wobble = hypot(gamma * export.trust.exposure_ratio_sigma, exposure and exposure * sigma) / whole**2
         both = hypot(export.trust.exposure_ratio_sigma, sigma)
         rows += [
             ("Blender, Cycles", "Motion Blur, Shutter, in frames", _number(whole, both, "")),
@@ -79,7 +86,7 @@ def _sheet(export: Export) -> Files:
     exposure = "unknown" if export.exposure_time_s is None else f"{1e3 * export.exposure_time_s:.3f} ms a row"
     table = "".join(f"| {tool} | {field} | {number} |\n" for tool, field, number in _rows(export))
     lens = zip(camera.lens.parameter_names, camera.lens.parameters, strict=True)
-    parameters = "".join(f"| {name} | {_number(float(value), trust.sigma(name), '')} |\n" for name, value in lens)
+    parameters = "".join(f"| {name} | {_number(float(value), _sigma(export, name), '')} |\n" for name, value in lens)
     text = (
         f"# The shutter in the units of each tool\n\nVerdict: **{trust.status}**{said}\n\n"
         f"{camera.width} x {camera.height} at {export.rate:.6g} frames per second, read {direction.replace('_', ' ')} "
