@@ -23,6 +23,7 @@ NAMES = {
     "rendered": "accuracy of the whole pipeline on rendered clips",
     "sensitivity": "what halving and doubling each tuned constant moves",
     "rectify": "rectified frames against global-shutter renderings, and their speed",
+    "dataset": "radiance fields trained on datasets, against such that ignore the shutter (needs a GPU)",
     "stabilise": "the rotation that is left in stabilised pictures, by rssc rectify and by Gyroflow's rules",
     "blender": "points that Blender renders by our script, against where the camera saw them (needs Blender)",
     "pictures": "makes the pictures of the README and the tour under docs/pictures (needs Chromium)",

@@ -20,10 +20,18 @@ from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
 from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
+from rssc.outputs.dataset import Dataset, write_dataset
 from rssc.outputs.evaluate import Evaluation
 from rssc.outputs.evaluate import evaluate as compare_with_truth
 from rssc.outputs.exporters import write_export
-from rssc.outputs.options import EvaluateOptions, ExportOptions, RectifyOptions, ReportOptions, SimulateOptions
+from rssc.outputs.options import (
+    DatasetOptions,
+    EvaluateOptions,
+    ExportOptions,
+    RectifyOptions,
+    ReportOptions,
+    SimulateOptions,
+)
 from rssc.outputs.progress import wanted_progress
 from rssc.outputs.rectify_footage import RectifiedFootage, rectify_footage
 from rssc.outputs.report import write_report
@@ -187,6 +195,34 @@ def export(
     chosen = _chosen(ExportOptions, options, changes)
     with wanted_progress(progress) as report:
         return write_export(found, to, Path(output), chosen, report)
+
+
+def dataset(
+    source: Name,
+    calibration: Calibration | Name,
+    kind: str,
+    output: Name,
+    options: DatasetOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Writes frames, poses and coloured points as a dataset that another tool trains on.
+
+    Args:
+        source: The video or the folder of images that was calibrated.
+        calibration: With its stretches.
+        kind: What it is for, one of `rssc.names.DATASET_WORDS`.
+        output: A new folder.
+        options: Which frames, and how they are written.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `DatasetOptions`.
+    """
+    chosen, found = _chosen(DatasetOptions, options, changes), _loaded(calibration)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return write_dataset(source, found, kind, output, chosen, progress=report)
 
 
 def report(

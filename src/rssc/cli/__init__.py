@@ -23,6 +23,7 @@ from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.catalog import Catalog
 from rssc.cli.check import Check
+from rssc.cli.dataset import Dataset
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import STUDIES, Experiment
@@ -45,6 +46,7 @@ COMMANDS = {
     "catalog": Catalog,
     "rectify": Rectify,
     "export": Export,
+    "dataset": Dataset,
     "report": Report,
     "evaluate": Evaluate,
     "simulate": Simulate,
