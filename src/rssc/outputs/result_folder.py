@@ -4,6 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from rssc.io.calibration_file import STRETCHES_NAME, calibration_files, written_files
 from rssc.io.files import finish_moves, naming, staged_folder
 from rssc.io.ply import ply_bytes
@@ -30,10 +32,15 @@ def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ..
     folder = Path(folder)
     files: dict[str, bytes] = {}
     if calibration.stretches:
-        # Stretches do not share a world frame: these two files are those of the first.
+        # These two files are those of the world of the first stretch, which others rarely share.
         first = calibration.stretches[0]
-        files[TRAJECTORY_NAME] = tum_text(first.times_s, first.scene.cam_from_world).encode()
-        files[POINTS_NAME] = ply_bytes(first.scene.points)
+        alike = [one for one in calibration.stretches if one is first or one.world == first.world is not None]
+        times = np.concatenate([one.times_s for one in alike])
+        poses = np.concatenate([one.scene.cam_from_world for one in alike])
+        files[TRAJECTORY_NAME] = tum_text(times, poses).encode()
+        coloured = [one.colours for one in alike if one.colours is not None]
+        colours = np.concatenate(coloured) if len(coloured) == len(alike) else None
+        files[POINTS_NAME] = ply_bytes(np.concatenate([one.scene.points for one in alike]), colours=colours)
     files[REPORT_NAME] = render_report(calibration).encode("utf-8", "replace")
     files |= calibration_files(calibration, CALIBRATION_NAME, others=files)
     finish_moves(folder)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
 
-Descriptors = NDArray[np.float32]
-"""(n, 128) of norm 1: products are similarities."""
+Descriptors = NDArray[np.float16]
+"""(n, 128) of norm 1: products are similarities. Half precision is enough, and long clips have many."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +56,20 @@ def find_features(image: Image, hidden: NDArray[np.bool_] | None = None) -> Feat
     mask = None if hidden is None else (~hidden).astype(np.uint8)
     keypoints, found = sift.detectAndCompute(image, mask)  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not keypoints:
-        return Features(np.empty((0, 2)), np.empty((0, 128), np.float32))
+        return Features(np.empty((0, 2)), np.empty((0, 128), np.float16))
     pixels = np.array([point.pt for point in keypoints], np.float64)
     # Where two directions are strong, OpenCV gives the same place twice.
     _, first = np.unique(np.round(pixels, 2), axis=0, return_index=True)
     first = np.sort(first)[: FEATURES.count]
     roots = np.sqrt(found[first] / np.maximum(found[first].sum(axis=1, keepdims=True), 1e-9))
-    return Features(pixels[first], roots.astype(np.float32))
+    return Features(pixels[first], roots.astype(np.float16))
 
 
 def match(first: Descriptors, second: Descriptors) -> IntArray:
     """(k, 2) rows of two tables of descriptors that are nearest to each other, and to no other."""
     if len(first) < 2 or len(second) < 2:
         return np.empty((0, 2), np.int64)
-    products = first @ second.T
+    products = first.astype(np.float32) @ second.astype(np.float32).T
     best = products.argmax(axis=1)
     rows = np.arange(len(first))
     top = products[rows, best]
