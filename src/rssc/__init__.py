@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rssc.api import calibrate, check, evaluate, export, rectify, report, simulate
+    from rssc.api import calibrate, check, evaluate, export, rectify, report, simulate, track
     from rssc.errors import InputError, NotCalibratableError, RsscError
     from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
     from rssc.model.calibration import Calibration
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from rssc.outputs.rectify_footage import RectifiedFootage
     from rssc.outputs.result_folder import write_results
     from rssc.pipeline.check import Check
-    from rssc.pipeline.options import CalibrateOptions, SourceOptions
+    from rssc.pipeline.options import CalibrateOptions, SourceOptions, TrackOptions
     from rssc.solver.bundle import adjust
 
 __all__ = [
     "CalibrateOptions", "Calibration", "Camera", "Check", "EvaluateOptions", "Evaluation", "ExportOptions",
     "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError",
-    "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "check",
-    "evaluate", "export", "rectify", "report", "simulate", "write_results",
+    "Scene", "Shutter", "SimulateOptions", "SourceOptions", "TrackOptions", "Tracks", "Trajectory", "adjust",
+    "calibrate", "check", "evaluate", "export", "rectify", "report", "simulate", "track", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rssc.api": ("calibrate", "check", "evaluate", "export", "rectify", "report", "simulate"),
+    "rssc.api": ("calibrate", "check", "evaluate", "export", "rectify", "report", "simulate", "track"),
     "rssc.errors": ("InputError", "NotCalibratableError", "RsscError"),
     "rssc.model": ("Camera", "Lens", "Scene", "Shutter", "Tracks", "Trajectory"),
     "rssc.model.calibration": ("Calibration",),
@@ -37,7 +37,7 @@ _HOMES = {
     "rssc.outputs.rectify_footage": ("RectifiedFootage",),
     "rssc.outputs.result_folder": ("write_results",),
     "rssc.pipeline.check": ("Check",),
-    "rssc.pipeline.options": ("CalibrateOptions", "SourceOptions"),
+    "rssc.pipeline.options": ("CalibrateOptions", "SourceOptions", "TrackOptions"),
     "rssc.solver.bundle": ("adjust",),
 }
 

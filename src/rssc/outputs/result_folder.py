@@ -2,10 +2,13 @@
 
 import os
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
+from rssc.io.cache import Cache
 from rssc.io.calibration_file import STRETCHES_NAME, calibration_files, written_files
 from rssc.io.files import finish_moves, naming, staged_folder
 from rssc.io.ply import ply_bytes
@@ -19,6 +22,8 @@ REPORT_NAME = "report.html"
 POINTS_NAME = "points.ply"
 FAILED_NAME = "failed"
 """Folder within an earlier answer, for the reasons of a later run that gave none."""
+WORK_NAME = ".rssc-unfinished"
+"""Folder within an output folder, for the state of a long run that goes on where it was interrupted."""
 
 
 def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ...]:
@@ -61,6 +66,16 @@ def folder_for(calibration: Calibration, folder: Path) -> Path:
         return folder
     failed_before = bool(written_files(path)) and Calibration.load(path).status == "degenerate"
     return folder if failed_before else folder / FAILED_NAME
+
+
+@contextmanager
+def work_folder(folder: Path) -> Generator[Path]:
+    """Where the state of a run is kept; what was kept goes when all is done, and stays where something fails."""
+    work = folder / WORK_NAME
+    yield work
+    Cache(work).clear()
+    with suppress(OSError):  # it was never made, or holds what is not ours
+        work.rmdir()
 
 
 def _earlier_files(folder: Path) -> set[str]:

@@ -8,6 +8,7 @@ one. How far landmarks are, once by this pose and once by the later keyframe's o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.cluster.vq import kmeans2
@@ -84,10 +85,12 @@ def find_loops(
         return []
     signatures = _signatures(keyframes)
     frames = np.array([one.frame for one in keyframes])
+    # Between parts, neighbours count as well: what ended one may be over soon.
+    parts = np.cumsum([0, *(before is not after for before, after in pairwise(trajectories))])
     loops: list[Loop] = []
     for k in range(len(keyframes)):
         report(k / len(keyframes))
-        earlier = np.flatnonzero(frames <= frames[k] - LOOPS.apart)
+        earlier = np.flatnonzero((frames <= frames[k] - LOOPS.apart) | ((parts != parts[k]) & (frames < frames[k])))
         alike = signatures[earlier] @ signatures[k]
         for i in earlier[np.argsort(-alike, kind="stable")[: LOOPS.candidates]].tolist():
             loop = _verified(camera, keyframes, trajectories, frame_times, i, k)

@@ -53,7 +53,7 @@ class PlacingConstants(Constants):
     """Frames that are placed before tracks are triangulated again."""
     reach: int = 60
     """Frames back from which tracks are triangulated, and that are adjusted together."""
-    adjust_every: int = 20
+    adjust_every: int = 30
     """Frames that are placed before the last ones are adjusted."""
     lost: int = 10
     """Frames in a row that cannot be placed before a part ends."""
