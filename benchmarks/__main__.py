@@ -28,6 +28,7 @@ NAMES = {
     "app_picture": "makes the picture of docs/app.md (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
+    "whole_clip": "every frame of long clips placed: error, memory, interrupted runs, and COLMAP on a real clip",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "kills": "what runs leave that are killed at random moments",
     "kernel_coverage": "which lines of the kernels the tests reach, with the JIT off",

@@ -76,7 +76,11 @@ def _loop_motion(frame_count: int) -> Motion:
     lap_hz = max(1, round(frame_count / _LAP_FRAMES)) / seconds
     rng = np.random.default_rng(_SEED)
     position = Waves(
-        np.array(_MIDDLE), np.zeros(3), lap_hz * np.array([[1.0, 3.0, 1.0]]), np.array([_HALF_AXES]), np.array([_PHASES])
+        np.array(_MIDDLE),
+        np.zeros(3),
+        lap_hz * np.array([[1.0, 3.0, 1.0]]),
+        np.array([_HALF_AXES]),
+        np.array([_PHASES]),
     )
     angles = Waves.constant((0.0, -0.05, 0.0), rate=(2 * np.pi * lap_hz, 0.0, 0.0))
     for amplitudes, band, count in _SWAY:

@@ -19,8 +19,8 @@ class Track:
 
     Calibrate the camera first, from a few seconds of this clip or another one in the same mode. Where the camera comes
     back to a place, the loop is closed; how much it was open by, and which frames could not be placed, the notes say.
-    The folder is one as `rssc calibrate` writes it: rectify, export and report take its calibration.json, for all frames.
-    A run that was interrupted goes on when it is started again.
+    The folder is one as `rssc calibrate` writes it: rectify, export and report take its calibration.json, for all
+    frames. A run that was interrupted goes on when it is started again.
     """
 
     source: Positional[Path]

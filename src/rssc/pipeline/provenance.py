@@ -23,7 +23,10 @@ def records_of(sources: Sequence[Path]) -> tuple[SourceRecord, ...]:
 
 
 def with_provenance(
-    calibration: Calibration, sources: tuple[SourceRecord, ...], options: SourceOptions | TrackOptions, **more: OptionValue
+    calibration: Calibration,
+    sources: tuple[SourceRecord, ...],
+    options: SourceOptions | TrackOptions,
+    **more: OptionValue,
 ) -> Calibration:
     """The calibration with its making.
 

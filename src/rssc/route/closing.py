@@ -140,9 +140,8 @@ def _chain_edges(start: Nodes, joined: Nodes, parts: IntArray, depth: float) -> 
     way = np.linalg.norm(measured.places, axis=1)
     scales = joined.scales[first]
     place = scales * (CLOSING.chain_place * depth + CLOSING.chain_way * way)
-    sigmas = np.column_stack(
-        [np.full((len(first), 3), CLOSING.chain_rad), np.tile(place[:, None], 3), np.full(len(first), CLOSING.chain_scale)]
-    )  # fmt: skip
+    sigmas = np.empty((len(first), 7))
+    sigmas[:, :3], sigmas[:, 3:6], sigmas[:, 6] = CLOSING.chain_rad, place[:, None], CLOSING.chain_scale
     return Edges(first, second, measured, sigmas, np.zeros(len(first)))
 
 

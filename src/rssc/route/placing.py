@@ -77,9 +77,7 @@ def held_camera(camera: Camera) -> tuple[str, ...]:
     return (*camera.lens.parameter_names, "readout_ratio")
 
 
-def place_frames(
-    camera: Camera, clip: ClipTracks, frame_times: FloatArray, report: Report = unreported
-) -> Placement:
+def place_frames(camera: Camera, clip: ClipTracks, frame_times: FloatArray, report: Report = unreported) -> Placement:
     """Places all frames that can be placed.
 
     Args:
