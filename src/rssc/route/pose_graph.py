@@ -9,7 +9,9 @@ An edge says that x_i = S_ij(x_j). With E = S_ij^-1 S_i^-1 S_j, the residual of 
     r = [log R_E / sigma_R,  t_E / sigma_t,  log s_E / sigma_s]
 
 and Gauss-Newton with a Cauchy loss on the loops finds the nodes (Strasdat et al., Scale drift-aware large scale
-monocular SLAM, 2010). Derivatives by differences: seven of each end, for all edges at once. The normal matrix is
+monocular SLAM, 2010). The loss begins so wide that it takes every loop for right, however far the clip has drifted, and
+narrows from step to step, so that wrong ones stand alone in the end (Yang et al., Graduated non-convexity for robust
+spatial perception, 2020). Derivatives by differences: seven of each end, for all edges at once. The normal matrix is
 sparse: a chain, and the loops.
 """
 
@@ -28,10 +30,14 @@ from rssc.runtime.constants import Constants
 class PoseGraphConstants(Constants):
     """Solving the graph; none of them moves where it ends."""
 
-    iterations: int = 30
+    iterations: int = 60
     """At most."""
+    narrowing: float = 0.6
+    """Width of the loss over that of the step before."""
     settled: float = 1e-7
     """Largest step at which it ends."""
+    damping: float = 1e-9
+    """Relative; keeps worlds that nothing ties to the first node where they are."""
     difference: float = 1e-6
     """Step of the derivatives."""
 
@@ -95,11 +101,13 @@ def solve_graph(nodes: Nodes, edges: Edges) -> tuple[Nodes, FloatArray]:
     """The nodes that fit the edges best, the first node held, and the (m,) weights that the loss leaves the edges."""
     count = len(nodes.scales)
     weights = np.ones(len(edges.first))
-    damping = 1e-9
+    width = np.inf
     for _ in range(POSE_GRAPH.iterations):
         first, second = nodes.at(edges.first), nodes.at(edges.second)
         residuals = edges.residuals(first, second)
-        weights = 1 / (1 + edges.doubtful * (residuals**2).sum(axis=1) / _SIZE)
+        squares = edges.doubtful * (residuals**2).mean(axis=1)
+        width = max(1.0, min(POSE_GRAPH.narrowing * width, float(np.sqrt(squares.max(initial=0.0)))))
+        weights = 1 / (1 + squares / width**2)
         jacobians = np.concatenate([_derivatives(edges, first, second, end) for end in (0, 1)], axis=2)
         normals = np.einsum("m,mri,mrj->mij", weights, jacobians, jacobians)
         gradients = np.einsum("m,mri,mr->mi", weights, jacobians, residuals)
@@ -111,11 +119,11 @@ def solve_graph(nodes: Nodes, edges: Edges) -> tuple[Nodes, FloatArray]:
         gradient = np.bincount(index.ravel(), weights=gradients.ravel(), minlength=_SIZE * count)
         free = matrix[_SIZE:, _SIZE:].tocsc()
         diagonal = free.diagonal()
-        free.setdiag(diagonal * (1 + damping) + 1e-12)
+        free.setdiag(diagonal * (1 + POSE_GRAPH.damping))
         step = np.zeros(_SIZE * count)
         step[_SIZE:] = -splu(free).solve(gradient[_SIZE:])
         nodes = nodes.moved(step.reshape(-1, _SIZE))
-        if np.abs(step).max() < POSE_GRAPH.settled:
+        if width == 1.0 and np.abs(step).max() < POSE_GRAPH.settled:
             break
     return nodes, weights
 
