@@ -62,7 +62,7 @@ def test_a_graph_spreads_the_drift_of_a_loop_and_leaves_out_a_wrong_one():
     )
     first = np.arange(count - 1)
     steps = truth.at(first + 1).relative_to(truth.at(first))
-    turns = Rotation.from_rotvec(rng.normal(0, 5e-4, (count - 1, 3)) + [0, 2e-3, 1e-3]).as_matrix()
+    turns = Rotation.from_rotvec(rng.normal((0, 2e-3, 1e-3), 5e-4, (count - 1, 3))).as_matrix()
     measured = Nodes(turns @ steps.rotations, steps.places + rng.normal(0, 5e-4, (count - 1, 3)), steps.scales * 1.003)
     drifted = [(truth.rotations[0], truth.places[0], 1.0)]
     for rotation, place, scale in zip(measured.rotations, measured.places, measured.scales, strict=True):

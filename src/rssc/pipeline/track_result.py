@@ -59,7 +59,7 @@ def clip_stretches(
         shifted = Trajectory(trajectory.control_poses, trajectory.start - begin, trajectory.knot_spacing)
         scene = replace(scene, frame_times=times - begin, trajectory=shifted)
         numbers = clip.numbers[placed]
-        names = tuple(listed.names[number] for number in numbers.tolist())
+        names = tuple(listed.names[int(number)] for number in numbers)
         stretches.append(
             Stretch(scene, clip.times_s[placed], numbers, names, str(source), world=int(closed.worlds[part]))
         )

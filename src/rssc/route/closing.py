@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation, Slerp
 
 from rssc.model.arrays import FloatArray, IntArray
@@ -85,7 +86,8 @@ def close_loops(
     if not loops:
         return Closed(tuple(trajectories), np.arange(len(trajectories)), 0, np.nan, np.nan)
     times = np.array([float(frame_times[one.frame]) for one in everything])
-    poses = np.array([middle_pose(camera, trajectories[part], time) for part, time in zip(parts, times, strict=True)])
+    ways = [way for way, one in zip(trajectories, keyframes, strict=True) for _ in one]
+    poses = np.array([middle_pose(camera, way, time) for way, time in zip(ways, times.tolist(), strict=True)])
     start = Nodes(poses[:, :, :3].transpose(0, 2, 1), camera_centres(poses), np.ones(len(poses)))
     depth = float(np.median([
         np.median(np.linalg.norm(one.points - centre, axis=1))
@@ -95,11 +97,10 @@ def close_loops(
     chain = _chain_edges(start, joined, parts, depth)
     seen_again = _loop_edges(loops, depth)
     edges = _together(chain, seen_again)
-    # Unjoined worlds have no tie to the first node; each is held where it is by its own first keyframe.
     solved, weights = solve_graph(joined, edges)
     right = weights[len(chain.first) :] >= CLOSING.wrong
     moved = tuple(
-        _moved(camera, trajectory, times[parts == part], start.at(mine), solved.at(mine))
+        _moved(camera, trajectory, times[mine], start.at(mine), solved.at(mine)) if len(mine) else trajectory
         for part, trajectory in enumerate(trajectories)
         for mine in [np.flatnonzero(parts == part)]
     )
@@ -167,7 +168,7 @@ def _together(one: Edges, other: Edges) -> Edges:
     )  # fmt: skip
 
 
-def _gaps(nodes: Nodes, edges: Edges, right: IntArray, parts: IntArray) -> float:
+def _gaps(nodes: Nodes, edges: Edges, right: NDArray[np.bool_], parts: IntArray) -> float:
     """Median miss of the loops within a part, as a share of the path between their ends."""
     inside = right & (parts[edges.first] == parts[edges.second])
     if not inside.any():

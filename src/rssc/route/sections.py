@@ -12,13 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from rssc.errors import NotCalibratableError
+from rssc.errors import InputError, NotCalibratableError
 from rssc.inference.motion import MOTION, find_motion, loose_prior
 from rssc.inference.robust import restart, robust_adjust, without_outliers
 from rssc.kernels.spline_fit import interpolate_geodesics
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.poses import camera_centres
+from rssc.model.scene import Scene
 from rssc.model.similarity import Similarity, fit_similarity
 from rssc.model.trajectory import Trajectory
 from rssc.route.placing import held_camera, held_scene
@@ -47,8 +48,12 @@ class SectionConstants(Constants):
     """Share of an overlap, in its middle, in which one trajectory passes into the other."""
     good_point: float = 3.0
     """Median error of a triangulated point at most, over the root mean square of all residuals."""
+    worst_point_px: float = 3.0
+    """The same in pixels."""
     outlier: float = 3.0
     """Points further apart than so many times the median do not count where sections are joined."""
+    fewest_shared: int = 20
+    """Points that two sections must share for that."""
     rounds: int = 5
     """Of that."""
 
@@ -69,7 +74,7 @@ class Section:
     points: FloatArray
     """... and (p, 3) where they are."""
     rms: float
-    """Of the residuals, in pixels."""
+    """Of the residuals, in pixels; infinite where the section could not be adjusted."""
 
 
 def section_frames(placed: IntArray) -> list[IntArray]:
@@ -96,15 +101,24 @@ def adjust_section(
         raise NotCalibratableError(f"no track lasts three of the frames {frames[0]} to {frames[-1]}.")
     tracks, numbers, _ = found
     scene = held_scene(camera, tracks, frame_times[frames], placed[frames])
+    try:
+        scene, rms = _adjusted(camera, scene)
+    except (InputError, NotCalibratableError):
+        rms = np.inf  # too few tracks agree: the frames stay where they were placed
+    assert scene.trajectory is not None
+    points, errors = triangulate(scene, tracks)
+    good = errors < min(SECTIONS.good_point * rms, SECTIONS.worst_point_px)
+    return Section(frames, scene.trajectory, numbers[good], points[good], rms)
+
+
+def _adjusted(camera: Camera, scene: Scene) -> tuple[Scene, float]:
+    """The adjusted scene of a section, and the root mean square of its residuals in pixels."""
     common = AdjustOptions(fixed=held_camera(camera))
-    rough = robust_adjust(restart(scene, tracks), common=replace(common, motion_prior=loose_prior(scene)))
+    rough = robust_adjust(restart(scene, scene.tracks), common=replace(common, motion_prior=loose_prior(scene)))
     settled = find_motion(rough, common, without_outliers(rough))
     options = replace(settled.options, cost_tolerance=MOTION.cost_tolerance, covariance=False)
     final = adjust_with(settled.scene, options)
-    assert final.scene.trajectory is not None
-    points, errors = triangulate(final.scene, tracks)
-    good = errors < SECTIONS.good_point * final.rms
-    return Section(frames, final.scene.trajectory, numbers[good], points[good], final.rms)
+    return final.scene, final.rms
 
 
 def join_sections(sections: Sequence[Section], frame_times: FloatArray, readout_ratio: float) -> Trajectory:
@@ -122,7 +136,7 @@ def join_sections(sections: Sequence[Section], frame_times: FloatArray, readout_
         worlds.append(worlds[-1].after(_between(before, after)))
     start, end = readout_interval(frame_times[np.concatenate([one.frames for one in sections[:: len(sections) - 1]])],
                                   readout_ratio)  # fmt: skip
-    spacing = sections[0].trajectory.knot_spacing
+    spacing = min(one.trajectory.knot_spacing for one in sections)
     times = np.arange(start, end + 1e-9, 1 / SECTIONS.samples)
     poses = np.empty((len(times), 3, 4))
     begin = 0
@@ -151,8 +165,13 @@ def _fade(before: Section, after: Section, frame_times: FloatArray) -> tuple[flo
 
 
 def _between(before: Section, after: Section) -> Similarity:
-    """The world of one section from that of the next, by the points that both know."""
+    """The world of one section from that of the next, by the points that both know.
+
+    Where hardly any point is known to both, they stay in the world in which their frames were placed.
+    """
     _, rows, other_rows = np.intersect1d(before.numbers, after.numbers, assume_unique=True, return_indices=True)
+    if len(rows) < SECTIONS.fewest_shared:
+        return Similarity(1.0, np.eye(3), np.zeros(3))
     targets, points = before.points[rows], after.points[other_rows]
     centre = camera_centres(before.trajectory.cam_from_world([before.trajectory.end - SECTIONS.overlap / 2]))[0]
     distances = np.linalg.norm(targets - centre, axis=1)

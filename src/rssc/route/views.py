@@ -32,8 +32,8 @@ class ClipTracks:
 
     def rows(self, begin: int, end: int) -> IntArray:
         """(k,) rows of the table whose frames are in a range, by point and then by frame."""
-        points = np.searchsorted(self._first, (begin - self._longest, end))
-        rows = np.arange(self._offsets[points[0]], self._offsets[points[1]])
+        low, high = np.searchsorted(self._first, (begin - self._longest, end)).tolist()
+        rows = np.arange(int(self._offsets[low]), int(self._offsets[high]))
         frames = self.tracks.frames[rows]
         return rows[(frames >= begin) & (frames < end)]
 
