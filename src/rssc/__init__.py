@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rssc.api import calibrate, check, evaluate, export, rectify, report, simulate, track
+    from rssc.api import calibrate, catalog, check, evaluate, export, rectify, report, simulate, track
     from rssc.errors import InputError, NotCalibratableError, RsscError
+    from rssc.fleet.entry import Catalog
+    from rssc.fleet.options import CatalogOptions
     from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
     from rssc.model.calibration import Calibration
     from rssc.outputs.evaluate import Evaluation
@@ -20,16 +22,19 @@ if TYPE_CHECKING:
     from rssc.solver.bundle import adjust
 
 __all__ = [
-    "CalibrateOptions", "Calibration", "Camera", "Check", "EvaluateOptions", "Evaluation", "ExportOptions",
-    "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError",
-    "Scene", "Shutter", "SimulateOptions", "SourceOptions", "TrackOptions", "Tracks", "Trajectory", "adjust",
-    "calibrate", "check", "evaluate", "export", "rectify", "report", "simulate", "track", "write_results",
+    "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "EvaluateOptions",
+    "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError", "RectifiedFootage",
+    "RectifyOptions", "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions", "SourceOptions",
+    "TrackOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check",
+    "evaluate", "export", "rectify", "report", "simulate", "track", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rssc.api": ("calibrate", "check", "evaluate", "export", "rectify", "report", "simulate", "track"),
+    "rssc.api": ("calibrate", "catalog", "check", "evaluate", "export", "rectify", "report", "simulate", "track"),
     "rssc.errors": ("InputError", "NotCalibratableError", "RsscError"),
+    "rssc.fleet.entry": ("Catalog",),
+    "rssc.fleet.options": ("CatalogOptions",),
     "rssc.model": ("Camera", "Lens", "Scene", "Shutter", "Tracks", "Trajectory"),
     "rssc.model.calibration": ("Calibration",),
     "rssc.outputs.evaluate": ("Evaluation",),

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rssc.errors import InputError
+from rssc.fleet.catalog import make_catalog
+from rssc.fleet.entry import Catalog
+from rssc.fleet.options import CatalogOptions
 from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
@@ -135,6 +138,33 @@ def check(
         return check_source(source, _chosen(SourceOptions, options, changes), report)
 
 
+def catalog(
+    sources: Name | Sequence[Name],
+    output: Name,
+    options: CatalogOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Catalog:
+    """Calibrates folders of clips, and writes a table of their cameras.
+
+    Args:
+        sources: Folders, searched for videos with all that is in them, or single videos; or one of them.
+        output: Folder of the catalog. What an earlier run left there is not done again.
+        options: Table of cameras and modes, lens, memory of a worker, a Dask scheduler.
+        jobs: How many local workers, of one core each; as many as there are cores, and memory for, where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `CatalogOptions`.
+    """
+    chosen = _chosen(CatalogOptions, options, changes)
+    places = [Path(sources)] if isinstance(sources, Path | str) else [Path(one) for one in sources]
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs are {jobs}; expected at least 1.")
+    with wanted_progress(progress) as report:
+        return make_catalog(places, Path(output), chosen, jobs, report)
+
+
 def rectify(
     source: Name,
     calibration: Calibration | Name,
@@ -162,7 +192,13 @@ def rectify(
 
 
 def export(
-    calibration: Calibration | Name, to: str, output: Name, options: ExportOptions | None = None, **changes: Any
+    calibration: Calibration | Name,
+    to: str,
+    output: Name,
+    options: ExportOptions | None = None,
+    *,
+    progress: Progress | bool | None = None,
+    **changes: Any,
 ) -> list[Path]:
     """Writes a calibration in the format of another tool.
 
@@ -171,6 +207,7 @@ def export(
         to: The format, one of `rssc.names.FORMAT_WORDS`.
         output: Folder for the files, or a name for the file of a format that has one (with its ending).
         options: Choices that some formats offer.
+        progress: As for `calibrate`.
         **changes: Fields of `ExportOptions`.
 
     Returns:
@@ -178,7 +215,9 @@ def export(
     """
     found = _loaded(calibration)
     found.refuse_wrong_stretches()
-    return write_export(found, to, Path(output), _chosen(ExportOptions, options, changes))
+    chosen = _chosen(ExportOptions, options, changes)
+    with wanted_progress(progress) as report:
+        return write_export(found, to, Path(output), chosen, report)
 
 
 def report(

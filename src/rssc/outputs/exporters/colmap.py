@@ -87,7 +87,7 @@ def _model_files(model: "Reconstruction", *, binary: bool) -> Files:
 
 
 def _files(export: Export, *, binary: bool) -> Files:
-    row = {"first": 0.0, "middle": (export.line_count - 1) / 2, "last": export.line_count - 1.0}[export.row]
+    row = export.chosen_row
     sensor = export.camera.undistorted_from
     pose_times_s = export.frames.times_s + export.row_delay(row) * export.frame_interval_s
     sidecar = {
