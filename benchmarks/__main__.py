@@ -31,6 +31,7 @@ NAMES = {
     "app_picture": "makes the picture of docs/app.md (needs Chromium)",
     "target": "target-based calibration on rendered boards",
     "pipeline": "time of the whole pipeline against COLMAP on clip A",
+    "whole_clip": "every frame of long clips placed: error, memory, interrupted runs, and COLMAP on a real clip",
     "fleet": "a catalog of rendered clips of drawn cameras, with failures and a killed worker; clips per hour",
     "growth": "time per frame of the whole pipeline on up to 1,000 frames",
     "kills": "what runs leave that are killed at random moments",

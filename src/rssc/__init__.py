@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rssc.api import calibrate, catalog, check, dataset, evaluate, export, rectify, report, simulate
+    from rssc.api import calibrate, catalog, check, dataset, evaluate, export, rectify, report, simulate, track
     from rssc.errors import InputError, NotCalibratableError, RsscError
     from rssc.fleet.entry import Catalog
     from rssc.fleet.options import CatalogOptions
@@ -26,20 +26,31 @@ if TYPE_CHECKING:
     from rssc.outputs.rectify_footage import RectifiedFootage
     from rssc.outputs.result_folder import write_results
     from rssc.pipeline.check import Check
-    from rssc.pipeline.options import CalibrateOptions, SourceOptions
+    from rssc.pipeline.options import CalibrateOptions, SourceOptions, TrackOptions
     from rssc.solver.bundle import adjust
 
 __all__ = [
     "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "Dataset", "DatasetOptions",
     "EvaluateOptions", "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError",
     "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions",
-    "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check", "dataset", "evaluate",
-    "export", "rectify", "report", "simulate", "write_results",
+    "SourceOptions", "TrackOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check", "dataset",
+    "evaluate", "export", "rectify", "report", "simulate", "track", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rssc.api": ("calibrate", "catalog", "check", "dataset", "evaluate", "export", "rectify", "report", "simulate"),
+    "rssc.api": (
+        "calibrate",
+        "catalog",
+        "check",
+        "dataset",
+        "evaluate",
+        "export",
+        "rectify",
+        "report",
+        "simulate",
+        "track",
+    ),
     "rssc.errors": ("InputError", "NotCalibratableError", "RsscError"),
     "rssc.fleet.entry": ("Catalog",),
     "rssc.fleet.options": ("CatalogOptions",),
@@ -58,7 +69,7 @@ _HOMES = {
     "rssc.outputs.rectify_footage": ("RectifiedFootage",),
     "rssc.outputs.result_folder": ("write_results",),
     "rssc.pipeline.check": ("Check",),
-    "rssc.pipeline.options": ("CalibrateOptions", "SourceOptions"),
+    "rssc.pipeline.options": ("CalibrateOptions", "SourceOptions", "TrackOptions"),
     "rssc.solver.bundle": ("adjust",),
 }
 

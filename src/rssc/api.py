@@ -39,8 +39,9 @@ from rssc.outputs.result_folder import REPORT_NAME
 from rssc.pipeline.calibrate import calibrate_sources
 from rssc.pipeline.check import Check
 from rssc.pipeline.check import check as check_source
-from rssc.pipeline.options import CalibrateOptions, SourceOptions
+from rssc.pipeline.options import CalibrateOptions, SourceOptions, TrackOptions
 from rssc.pipeline.target import calibrate_target
+from rssc.pipeline.track import track_clip
 from rssc.runtime.progress import Progress, Stages
 from rssc.runtime.threads import use_threads
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -92,6 +93,36 @@ def _check_target(sources: Sequence[Path], options: CalibrateOptions) -> None:
         raise InputError("a calibration with a target starts by itself and adjusts with te; leave out init and method.")
     if len(sources) != 1:
         raise InputError(f"a calibration with a target takes one source; there are {len(sources)}.")
+
+
+def track(
+    source: Name,
+    calibration: Calibration | Name,
+    options: TrackOptions | None = None,
+    *,
+    work: Name | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Calibration:
+    """Places every frame of a clip, with a camera that is calibrated.
+
+    Args:
+        source: A video file or a folder of images.
+        calibration: Of the camera that took it, from this clip or another one in the same mode.
+        options: How.
+        work: Folder in which the state of the run is kept; another run with the same input goes on there.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `TrackOptions`.
+
+    Returns:
+        The calibration with stretches that cover the whole clip: one where all of it hangs together.
+    """
+    chosen, found = _chosen(TrackOptions, options, changes), _loaded(calibration)
+    folder = None if work is None else Path(work)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return track_clip(_existing(source), found, chosen, folder, report)
 
 
 def check(

@@ -32,6 +32,7 @@ from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
+from rssc.cli.track import Track
 from rssc.errors import InputError, error_words
 from rssc.runtime.ending import ToldToEnd, end_at_once, ending_on_signals
 
@@ -43,6 +44,7 @@ COMMANDS = {
     "app": App,
     "check": Check,
     "calibrate": Calibrate,
+    "track": Track,
     "catalog": Catalog,
     "rectify": Rectify,
     "export": Export,

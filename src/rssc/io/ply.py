@@ -1,12 +1,11 @@
 """PLY point clouds."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rssc.model.arrays import FloatArray
+from rssc.model.arrays import FloatArray, Image
 
 
-def ply_bytes(points: FloatArray, colours: NDArray[np.uint8] | None = None) -> bytes:
+def ply_bytes(points: FloatArray, colours: Image | None = None) -> bytes:
     """Binary PLY of (n, 3) points in single precision, with their (n, 3) RGB colours where they are given."""
     fields = [(axis, "<f4") for axis in "xyz"]
     if colours is not None:

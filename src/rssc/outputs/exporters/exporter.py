@@ -148,7 +148,8 @@ class Export:
     @property
     def point_colours(self) -> NDArray[np.uint8]:
         """(p, 3) RGB of the points for formats that need it: grey where the colours are unknown."""
-        return np.full(self.frames.scene.points.shape, GREY, np.uint8) if self.colours is None else self.colours
+        known = self.frames.colours if self.colours is None else self.colours
+        return np.full(self.frames.scene.points.shape, GREY, np.uint8) if known is None else known
 
     @property
     def matrix(self) -> FloatArray:
