@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -55,6 +55,10 @@ class App:
         assert self.process.wait(_END_SECONDS) == 0
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    def runs(self) -> dict[str, Any]:
+        """What is on disk of every run, by its id."""
+        return {path.parent.name: json.loads(path.read_text()) for path in self.folder.glob("runs/*/run.json")}
 
 
 def until(page: "Page", condition: str) -> None:
