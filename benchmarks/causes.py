@@ -1,10 +1,10 @@
 """Whether cameras that are not rigid and clocks that are not even are found out, and called by their name.
 
 Drawn clips that determine a camera are calibrated without a fault, and with each fault of `rssc.simulation.faults` at
-strengths from harmless to gross: many from simulated tracks (`faulty_tracks`), fewer from rendered frames. A fault *moves* a parameter where the answer differs from that of the same clip
-without it by more than 2 of its own sigmas, or where there is no answer; the verdict must then name the right cause
-first. Untagged slow motion whose readout a sensor may have cannot be told by any means; such clips are shown, and left
-out of the figures.
+strengths from harmless to gross: many from simulated tracks (`faulty_tracks`), fewer from rendered frames. A fault
+*moves* a parameter where the answer differs from that of the same clip without it by more than 2 of its own sigmas, or
+where there is no answer; the verdict must then name the right cause first. Untagged slow motion whose readout a sensor
+may have cannot be told by any means; such clips are shown, and left out of the figures.
 """
 
 import argparse
@@ -69,7 +69,7 @@ TRIALS: dict[str, Trial] = {
     "electronic_rotation": _ELECTRONIC,
     "electronic_rows": _ELECTRONIC,
     # The words of vibration name uneven frames, too: both bend the motion between frames, and neither is in the file.
-    "capture_jitter": _trial(_JITTER, "frame_times", "vibration"),
+    "capture_jitter": _trial(_JITTER, "capture_jitter", "frame_times", "vibration"),
     "stamp_jitter": _trial(_JITTER, "frame_times"),
     "dropped_frames": _trial((1, 1, 1, 2, 2, 3, 4, 6), "dropped_frames", "frame_times"),
     "dropped_and_repeated": _trial((1, 2, 3, 5, 8, 12, 20, 30), "dropped_frames", "frame_times"),
@@ -207,7 +207,10 @@ def measure(argv: list[str]) -> Figures:
         if one.case.fault == CLEAN:
             twins[_pair(one)] = one
         kind = "" if one.case.rendered else "tracks"
-        print(f"{one.case.fault:22s} {one.case.strength:7.4g} {kind:6s} {line_of(one.outcome)}{_remark(one, twins)}", flush=True)
+        print(
+            f"{one.case.fault:22s} {one.case.strength:7.4g} {kind:6s} {line_of(one.outcome)}{_remark(one, twins)}",
+            flush=True,
+        )
     print("\nclips by verdict: status, and the cause that is named first\n")
     print(confusion(outcomes))
     return figures_of(outcomes)

@@ -59,7 +59,9 @@ def clip_tracks(clip: Clip, faults: Faults, rng: np.random.Generator) -> tuple[T
             tracked = np.isfinite(new).all(axis=1) & (frame >= found - reach[0]) & (frame <= found + reach[1])
             index = np.flatnonzero(tracked)
             index = index[clip.observe(new[index], int(capture.sources[kept[frame]]))[1]]
-            shown = faulty_project(camera, clip.motion, new[index], np.full(len(index), kept[frame]), faults, clip.optics)
+            shown = faulty_project(
+                camera, clip.motion, new[index], np.full(len(index), kept[frame]), faults, clip.optics
+            )
             with np.errstate(invalid="ignore"):
                 inside = ((shown >= border) & (shown <= size - 1 - border)).all(axis=1)
             frames += [frame] * int(inside.sum())
