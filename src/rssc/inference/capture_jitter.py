@@ -7,9 +7,9 @@ the offsets of the times:
     D p  ~  N(0, m^2 1 + e^2 D D' + s^2 (D V) (D V)')        V d = velocity * d
 
 with D divided differences of an order, m the changes of the motion, e the errors of the poses, and s the offsets'
-standard deviation. All three are those of the largest likelihood; the offsets are then the expected ones. Poses that are off
-in other ways (stabilisers, noise) are so across the way as well: the same with velocities turned by 90 degrees must
-explain less. Where the motion changes from frame to frame as much as the offsets do, nothing is found.
+standard deviation. All three are those of the largest likelihood; the offsets are then the expected ones. Poses that
+are off in other ways (stabilisers, noise) are so across the way as well: the same with velocities turned by 90 degrees
+must explain less. Where the motion changes from frame to frame as much as the offsets do, nothing is found.
 """
 
 from dataclasses import dataclass

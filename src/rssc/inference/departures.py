@@ -58,8 +58,8 @@ class DepartureConstants(Constants):
     most_change: float = 0.05
     """Largest change of a focal length, as a share of it, that can be focusing. Chosen by hand."""
     least_change: float = 6e-4
-    """Smallest change of a focal length, root mean square as a share of it, that is looked at: a fifth of a pixel in the
-    corners of 640. Stabilised frames (simulated tracks, seed 44) seemed to breathe by 5e-4 beside what they do."""
+    """Smallest change of a focal length, root mean square as a share of it, that is looked at: 0.2 px in the corners of
+    640. Stabilised frames (simulated tracks, seed 44) seemed to breathe by 5e-4 beside what they do."""
     span: int = 3
     """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
     least_tracks: int = 15
