@@ -14,6 +14,7 @@ must explain less. Where the motion changes from frame to frame as much as the o
 
 from dataclasses import dataclass
 from math import factorial
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -125,13 +126,14 @@ def _fitted(path: FloatArray, differences: FloatArray, velocities: FloatArray | 
         starts, free = [(usual, usual - 8), (usual - 3, usual - np.log(noise[0, 0]))], 2
     else:
         starts, free = [(*even.logarithms[:2], 2 * np.log(share * JITTER.start)) for share in (1.0, 0.15)], 3
-    options = {"maxiter": 90 * free}
-    found = [
-        minimize(lambda x: cost(np.append(x, [-60.0] * (3 - free))), start, method="Nelder-Mead", options=options)
-        for start in starts
-    ]
-    best = min(found, key=lambda one: float(one.fun))
-    logarithms = np.append(best.x, [-60.0] * (3 - free))
+    fixed = [-60.0] * (3 - free)
+    best: Any = None
+    for start in starts:
+        found: Any = minimize(
+            lambda x: cost(np.append(x, fixed)), start, method="Nelder-Mead", options={"maxiter": 90 * free}
+        )
+        best = found if best is None or found.fun < best.fun else best
+    logarithms = np.append(best.x, fixed)
     weights = cho_solve(cho_factor(covariance(logarithms)), values)
     return _Fit(float(best.fun), logarithms, np.exp(logarithms[2]) * carried.T @ weights)
 
