@@ -1,9 +1,6 @@
 """The picture of docs/app.md: `rssc app` in a browser, with a rendered clip that was checked, and then calibrated."""
 
 import argparse
-import json
-import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from tests.browser import FLAGS, chromium
+from tests.browser import MISSING, App, chromium, open_browser
 
 NAME = "app.png"
 _VIEW = (920, 760)
@@ -24,20 +21,14 @@ _MOST_MS = 600_000.0
 
 def app_picture(folder: Path) -> np.ndarray:
     """(height, width, 3) BGR: the page after the check, and after the calibration beside it."""
-    from playwright.sync_api import sync_playwright
-
     import rssc
 
     clip = rssc.simulate(folder / "clip", lens="radial", readout_ratio=0.62, seed=1).rename(folder / "kitchen.mp4")
-    words = [sys.executable, "-m", "rssc", "app", "--folder", str(folder / "app"), "--no-browser", "--json"]
-    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
+    server = App(folder / "app")
     try:
-        address = str(json.loads(server.stdout.readline())["address"])
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        with open_browser() as browser:
             page = browser.new_context(viewport={"width": _VIEW[0], "height": _VIEW[1]}).new_page()
-            page.goto(address)
+            page.goto(server.address)
             page.set_input_files("#file", clip)
             page.wait_for_selector("#frames img", timeout=_MOST_MS)
             page.wait_for_timeout(1000)
@@ -46,10 +37,8 @@ def app_picture(folder: Path) -> np.ndarray:
             page.wait_for_selector(".quantities", timeout=_MOST_MS)
             page.wait_for_timeout(1000)
             pictures.append(page.screenshot())
-            browser.close()
     finally:
-        server.send_signal(signal.SIGINT)
-        server.wait()
+        server.stop()
     before, after = (cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR) for png in pictures)
     gap = np.full((_VIEW[1], _GAP_PX, 3), 128, np.uint8)
     both = np.hstack([np.asarray(before), gap, np.asarray(after)])
@@ -61,7 +50,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/pictures"))
     options = parser.parse_args(argv)
     if chromium() is None:
-        print("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", file=sys.stderr)
+        print(MISSING, file=sys.stderr)
         return 2
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

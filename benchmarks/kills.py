@@ -5,6 +5,10 @@ user's own. Each is ended by SIGTERM, SIGINT or SIGKILL, sent to it alone: at a 
 while it writes. Afterwards the folder must hold the whole earlier answer or the whole new one and the user's file, no
 process may be left after two seconds, and no temporary folder: of a run that was killed (SIGKILL), after the next run
 has begun. Times are from the signal to the end of the last process.
+
+The server of `rssc app` is killed, too, while a visitor uploads a clip, and has it checked, calibrated and rectified;
+what the killed server left is looked at by the next one. An earlier run must be as it was, no run may have failed, and
+each must have its whole video and whole results.
 """
 
 import argparse
@@ -18,7 +22,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +29,9 @@ from pathlib import Path
 import av
 from av.error import FFmpegError
 
+from benchmarks import killed_app
 from benchmarks.limits import Figures, Limit, check
+from benchmarks.processes import MARK, processes_of
 from rssc.errors import InputError
 from rssc.io.files import finish_moves
 from rssc.model.calibration import Calibration
@@ -37,8 +42,6 @@ from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 _NONE = ("half_results", "lost_files", "orphans", "temporary_folders", "wrong_exit_codes")
 LIMITS = (Limit("kills", least=20), Limit("slowest_end_s", most=2.0), *(Limit(name, most=0) for name in _NONE))
 _SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
-_MARK = "RSSC_BENCHMARK_KILLS"
-"""Environment variable by which the processes of a run are known."""
 _FRAMES = 24
 _LONGEST_WAIT_S = 10.0
 _MINE = "notes.txt"
@@ -64,32 +67,42 @@ class Place:
     def words(self, name: str) -> list[str]:
         """The command line of a job."""
         clips = [str(path) for path in self.clips]
+        if name == APP:
+            return ["app", "--folder", str(self.out(name)), "--no-browser", "--json"]
         if name == "rectify":
             calibration = self.out("calibrate one clip") / "calibration.json"
             return ["rectify", clips[0], str(calibration), "-o", str(self.out(name) / "rectified.mp4")]
         return ["calibrate", *clips[: 1 if name == "calibrate one clip" else 2], "-o", str(self.out(name))]
 
-    def start(self, name: str, mark: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "TMPDIR": str(self.temporary), "RSSC_CACHE": str(self.root / "cache"), _MARK: mark}
+    def start(self, name: str, mark: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "TMPDIR": str(self.temporary), "RSSC_CACHE": str(self.root / "cache"), MARK: mark}
         return subprocess.Popen(
             [sys.executable, "-m", "rssc", *self.words(name)], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if name == APP else subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
+    def is_whole(self, name: str) -> bool:
+        """Whether the folder of a job holds the user's file and whole answers, which our own commands accept."""
+        out = self.out(name)
+        return killed_app.is_whole(out, self.clips[0]) if name == APP else is_whole(out, name)
 
-JOBS = ("calibrate one clip", "calibrate two clips", "rectify")
+    def is_writing(self, name: str) -> bool:
+        """Whether a job writes its answer."""
+        out = self.out(name)
+        return killed_app.is_writing(out) if name == APP else any(out.glob(".rssc-*"))
+
+    def finish(self, name: str) -> None:
+        """Does what the next run of a job begins with."""
+        for one in (self.temporary, self.out(name)):
+            sweep(one)
+        if name == APP:
+            killed_app.runs_in(self.out(name))
+        else:
+            finish_moves(self.out(name))
 
 
-def processes_of(mark: str) -> list[int]:
-    """Processes that were started with a mark and have not ended."""
-    wanted = f"{_MARK}={mark}".encode()
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z" and wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
+APP = "app"
+JOBS = ("calibrate one clip", "calibrate two clips", "rectify", APP)
 
 
 def is_whole(folder: Path, job: str) -> bool:
@@ -120,11 +133,15 @@ def leftovers(places: Sequence[Path], process: int) -> list[Path]:
 def kill(place: Place, job: str, number: int, seconds: float, draw: random.Random) -> tuple[str, Counter[str], float]:
     """Runs a job, ends it, and returns what was done, what was wrong, and how long it took to end."""
     sent = _SIGNALS[number % len(_SIGNALS)]
-    writing, moment = number % 4 == 3, draw.uniform(0, 1) * seconds
+    writing, moment = (number // len(JOBS)) % 4 == 3, draw.uniform(0, 1) * seconds
     out, mark = place.out(job), f"{os.getpid()}-{number}"
+    earlier = killed_app.runs_in(out) if job == APP else set[str]()
     process = place.start(job, mark)
+    visitor = killed_app.Visitor(process, place.clips[0]) if job == APP else None
     began = time.monotonic()
-    while process.poll() is None and (not any(out.glob(".rssc-*")) if writing else time.monotonic() - began < moment):
+    while process.poll() is None and not (visitor and visitor.done):
+        if place.is_writing(job) if writing else time.monotonic() - began >= moment:
+            break
         time.sleep(0.002)
     if writing:
         time.sleep(draw.uniform(0, 0.03))
@@ -143,16 +160,17 @@ def kill(place: Place, job: str, number: int, seconds: float, draw: random.Rando
     # While Python starts, the signal itself ends it, which a shell shows as the same code; one that had all but ended
     # may say so.
     wrong["wrong_exit_codes"] += told and process.returncode not in (-sent, 128 + sent, 0)
-    places = [place.temporary, out]
     if sent == signal.SIGKILL:
-        for one in places:
-            sweep(one)
-        finish_moves(out)
+        place.finish(job)
         time.sleep(0.1)  # what tracks loky's semaphores removes them when it finds itself alone
-    left = leftovers(places, process.pid)
+    left = leftovers([place.temporary, out], process.pid) + (killed_app.leftovers(out) if job == APP else [])
     wrong["temporary_folders"] += len(left)
     wrong["lost_files"] += not (out / _MINE).exists() or (out / _MINE).read_text() != job
-    wrong["half_results"] += not is_whole(out, job)
+    if job == APP:
+        wrong["lost_files"] += not earlier <= killed_app.runs_in(out)
+    wrong["half_results"] += not place.is_whole(job)
+    if job == APP:
+        killed_app.forget_all_but(out, earlier)
     when = "while it writes" if writing else f"after {after:5.1f} s"
     what = f"{when:15s} {sent.name:8s} exit {process.returncode:4d}{'' if told else ' (had ended)'}"
     what += "".join(f" {path.name}" for path in sorted(left))
@@ -161,7 +179,7 @@ def kill(place: Place, job: str, number: int, seconds: float, draw: random.Rando
 
 def measure(argv: list[str]) -> Figures:
     parser = argparse.ArgumentParser(prog="python -m benchmarks kills", description=__doc__)
-    parser.add_argument("--kills", type=int, default=21, help="how many runs are killed, over all jobs")
+    parser.add_argument("--kills", type=int, default=24, help="how many runs are killed, over all jobs")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     options = parser.parse_args(argv)
     # A program that a shell runs in the background ignores Ctrl-C, and hands that on.
@@ -176,10 +194,19 @@ def measure(argv: list[str]) -> Figures:
             place.out(job).mkdir()
             (place.out(job) / _MINE).write_text(job)
             for _ in range(2):  # the first one also compiles
+                earlier = killed_app.runs_in(place.out(job)) if job == APP else set[str]()
                 began = time.monotonic()
-                if place.start(job, "").wait() != 0:
+                process = place.start(job, "")
+                if job == APP:
+                    killed_app.Visitor(process, place.clips[0]).join()
+                    seconds[job] = time.monotonic() - began
+                    process.send_signal(signal.SIGINT)
+                if process.wait() != 0 or not place.is_whole(job):
                     raise InputError(f"{job} does not run: rssc {' '.join(place.words(job))}")
-                seconds[job] = time.monotonic() - began
+                if job == APP:
+                    killed_app.forget_all_but(place.out(job), earlier or killed_app.runs_in(place.out(job)))
+                else:
+                    seconds[job] = time.monotonic() - began
             print(f"{job}: {seconds[job]:.1f} s where it is not killed", flush=True)
         number = killed = 0
         while killed < options.kills:

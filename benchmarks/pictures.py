@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from tests.browser import FLAGS, chromium
+from tests.browser import MISSING, chromium, open_browser
 
 REPORT_NAME, BEFORE_AFTER_NAME = "report.jpg", "before_after.jpg"
 REPORT_PARTS = {"report_fit.jpg": "fit", "report_certainty.jpg": "certainty", "report_motion.jpg": "motion"}
@@ -22,11 +22,8 @@ _GAP_PX = 8
 
 def report_pictures(report: Path) -> dict[str, np.ndarray]:
     """(height, width, 3) BGR screenshots by name: the top of a report, and some of its figures."""
-    from playwright.sync_api import sync_playwright
-
     width, height = _REPORT_VIEW
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+    with open_browser() as browser:
         page = browser.new_context(viewport={"width": width, "height": height}, offline=True).new_page()
         page.goto(report.resolve().as_uri())
         shots = {REPORT_NAME: page.screenshot()}
@@ -35,7 +32,6 @@ def report_pictures(report: Path) -> dict[str, np.ndarray]:
             figure.scroll_into_view_if_needed()
             page.wait_for_timeout(_DRAWING_MS)
             shots[name] = figure.screenshot()
-        browser.close()
     return {
         name: np.asarray(cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)) for name, png in shots.items()
     }
@@ -69,7 +65,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/pictures"))
     options = parser.parse_args(argv)
     if chromium() is None:
-        print("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", file=sys.stderr)
+        print(MISSING, file=sys.stderr)
         return 2
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,9 +7,12 @@ with centres at integers. Tools that hold no poses get ours, at the time that th
 """
 
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -34,6 +37,8 @@ class Truth:
     poses: Callable[[int, float], np.ndarray]
     width: int
     height: int
+    redistort: Project
+    """Pixels of undistorted frames in those of the footage: what `rssc rectify --undistort` undoes."""
 
 
 def opencv_projection(matrix, coefficients, *, fisheye: bool) -> Project:
@@ -105,15 +110,12 @@ def ros(folder, frame, line, truth):
     ]
     coefficients = array("distortion_coefficients")
     assert coefficients.shape == (1, count)
-    # ROS has no field for the shutter: people read the comment.
-    said = dict(row[2:].split(": ", 1) for row in text.splitlines() if row.startswith("# "))
-    backwards = said["direction"] in ("bottom_to_top", "right_to_left")
-    delay = float(said["line_delay_s"]) * line * (-1 if backwards else 1)
+    delay = _delay_said(_said(text), line)
     return View(truth.poses(frame, delay), opencv_projection(array("camera_matrix"), coefficients, fisheye=fisheye))
 
 
-def vins(folder, frame, line, truth):
-    storage = cv2.FileStorage(str(folder / "vins_camera.yaml"), cv2.FILE_STORAGE_READ)
+def _camodocal(storage):
+    """The projection of a camera of camodocal's."""
 
     def group(name, keys):
         return [storage.getNode(name).getNode(key).real() for key in keys]
@@ -124,20 +126,154 @@ def vins(folder, frame, line, truth):
         )
 
         def project(points):
-            # camodocal's EquidistantCamera::spaceToPlane.
+            # EquidistantCamera::spaceToPlane.
             theta = np.arccos(points[:, 2] / np.linalg.norm(points, axis=1))
             phi = np.arctan2(points[:, 1], points[:, 0])
             r = theta + k2 * theta**3 + k3 * theta**5 + k4 * theta**7 + k5 * theta**9
             return np.column_stack([mu * r * np.cos(phi) + u0, mv * r * np.sin(phi) + v0])
-    else:
-        assert storage.getNode("model_type").string() == "PINHOLE"
-        matrix = intrinsic_matrix(*group("projection_parameters", ("fx", "fy", "cx", "cy")))
-        project = opencv_projection(matrix, group("distortion_parameters", ("k1", "k2", "p1", "p2")), fisheye=False)
+
+        return project
+    assert storage.getNode("model_type").string() == "PINHOLE"
+    matrix = intrinsic_matrix(*group("projection_parameters", ("fx", "fy", "cx", "cy")))
+    return opencv_projection(matrix, group("distortion_parameters", ("k1", "k2", "p1", "p2")), fisheye=False)
+
+
+def vins(folder, frame, line, truth):
+    storage = cv2.FileStorage(str(folder / "vins_camera.yaml"), cv2.FILE_STORAGE_READ)
     readout, height = storage.getNode("rolling_shutter_tr").real(), storage.getNode("image_height").real()
     # estimator: TR is rolling_shutter_tr where rolling_shutter is set, else 0.
     assert storage.getNode("rolling_shutter").real() == (readout > 0)
     # ProjectionTdFactor: TR / ROW * (row - ROW / 2) after the stamp, which is half a readout after the first row.
-    return View(truth.poses(frame, readout / 2 + readout / height * (line - height / 2)), project)
+    delay = readout / 2 + readout / height * (line - height / 2)
+    return View(truth.poses(frame, delay), _camodocal(storage))
+
+
+def ctrl_vio(folder, frame, line, truth):
+    """https://github.com/APRIL-ZJU/Ctrl-VIO, odometry_manager.cpp; a feature of row v is at the stamp plus ld * v."""
+    odometry = yaml.safe_load((folder / "ctrl_vio_line_delay.yaml").read_text())
+    assert odometry["cam_yaml"] == "/ctrl_vio_camera.yaml" and isinstance(odometry["fix_ld"], bool)
+    assert 0 <= odometry["ld_lower"] <= odometry["ld_init"] <= odometry["ld_upper"]
+    storage = cv2.FileStorage(str(folder / "ctrl_vio_camera.yaml"), cv2.FILE_STORAGE_READ)
+    for name, size in (("image_height", truth.height), ("image_width", truth.width)):
+        assert storage.getNode(name).isInt() and storage.getNode(name).real() == size
+    assert storage.getNode("focal_length").isInt() and storage.getNode("image_topic").string()
+    return View(truth.poses(frame, odometry["ld_init"] * line), _camodocal(storage))
+
+
+def _said(text):
+    """What the comment says: of tools without a field for the shutter, people read it."""
+    return dict(row[2:].split(": ", 1) for row in text.splitlines() if row.startswith("# ") and ": " in row)
+
+
+def _delay_said(said, line):
+    backwards = said["direction"] in ("bottom_to_top", "right_to_left")
+    return float(said["line_delay_s"]) * line * (-1 if backwards else 1)
+
+
+def orb_slam3(folder, frame, line, truth):
+    """https://github.com/UZ-SLAMLab/ORB_SLAM3, src/Settings.cc: numbers of the wrong kind end the program."""
+    path = folder / "orb_slam3.yaml"
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    assert storage.getNode("File.version").string() == "1.0"
+
+    def real(name):
+        assert storage.getNode(name).isReal()
+        return storage.getNode(name).real()
+
+    def whole(name):
+        assert storage.getNode(name).isInt()
+        return storage.getNode(name).real()
+
+    assert (whole("Camera.width"), whole("Camera.height")) == (truth.width, truth.height)
+    assert whole("Camera.fps") > 0 and whole("ORBextractor.nFeatures") > 0 and real("ORBextractor.scaleFactor") > 1
+    assert {whole(f"ORBextractor.{name}") for name in ("nLevels", "iniThFAST", "minThFAST")} == {8, 20, 7}
+    viewer = ("KeyFrameSize KeyFrameLineWidth GraphLineWidth PointSize CameraSize CameraLineWidth ViewpointX "
+              "ViewpointY ViewpointZ ViewpointF")  # fmt: skip
+    assert np.isfinite([real(f"Viewer.{name}") for name in viewer.split()]).all()
+    fisheye = {"PinHole": False, "KannalaBrandt8": True}[storage.getNode("Camera.type").string()]
+    matrix = intrinsic_matrix(*(real(f"Camera1.{name}") for name in ("fx", "fy", "cx", "cy")))
+    names = ("k1", "k2", "k3", "k4") if fisheye else ("k1", "k2", "p1", "p2")
+    project = opencv_projection(matrix, [real(f"Camera1.{name}") for name in names], fisheye=fisheye)
+    return View(truth.poses(frame, _delay_said(_said(path.read_text()), line)), project)
+
+
+def openvins(folder, frame, line, truth):
+    """https://github.com/rpng/open_vins, VioManagerOptions.h, print_and_load_state; a frame has one time."""
+    path = folder / "kalibr_imucam_chain.yaml"
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    camera = storage.getNode("cam0")
+
+    def numbers(name):
+        node = camera.getNode(name)
+        return [node.at(i).real() for i in range(node.size())]
+
+    assert numbers("resolution") == [truth.width, truth.height]
+    fisheye = {"radtan": False, "equidistant": True}[camera.getNode("distortion_model").string()]
+    project = opencv_projection(
+        intrinsic_matrix(*numbers("intrinsics")), numbers("distortion_coeffs"), fisheye=fisheye
+    )  # fmt: skip
+    said = _said(path.read_text())
+    count = truth.height if said["direction"] in ("top_to_bottom", "bottom_to_top") else truth.width
+    assert abs(camera.getNode("timeshift_cam_imu").real() - _delay_said(said, (count - 1) / 2)) < 1e-9
+    return View(truth.poses(frame, _delay_said(said, line)), project)
+
+
+def openicc(folder, frame, line, truth):
+    """https://github.com/urbste/OpenImuCameraCalibrator, src/io/read_camera_calibration.cc, and Theia's models in
+    https://github.com/sweeneychris/TheiaSfM, src/theia/sfm/camera/."""
+    document = json.loads((folder / "openicc_camera.json").read_text())
+    intrinsics = document["intrinsics"]
+    assert (document["image_width"], document["image_height"]) == (truth.width, truth.height) and document["fps"] > 0
+    focal, aspect = intrinsics["focal_length"], intrinsics["aspect_ratio"]
+    centre = np.array([intrinsics["principal_pt_x"], intrinsics["principal_pt_y"]])
+
+    def project(points):
+        x, y = points[:, 0] / points[:, 2], points[:, 1] / points[:, 2]
+        r2 = x**2 + y**2
+        k = [intrinsics.get(f"radial_distortion_{i}", 0.0) for i in (1, 2, 3, 4)]
+        if document["intrinsic_type"] == "FISHEYE":
+            r, theta = np.sqrt(r2), np.arctan(np.sqrt(r2))
+            scale = theta * (1 + sum(c * theta ** (2 * i + 2) for i, c in enumerate(k))) / r
+            distorted = [x * scale, y * scale]
+        else:
+            assert document["intrinsic_type"] == "PINHOLE_RADIAL_TANGENTIAL"
+            t1, t2 = intrinsics["tangential_distortion_1"], intrinsics["tangential_distortion_2"]
+            radial = 1 + k[0] * r2 + k[1] * r2**2 + k[2] * r2**3
+            distorted = [
+                x * radial + t2 * (r2 + 2 * x**2) + 2 * t1 * x * y,
+                y * radial + t1 * (r2 + 2 * y**2) + 2 * t2 * x * y,
+            ]
+        return focal * np.column_stack([distorted[0], aspect * distorted[1]]) + centre
+
+    return View(truth.poses(frame, _delay_said(document["rssc"], line)), project)
+
+
+def opendronemap(folder, frame, line, truth):
+    """https://github.com/OpenDroneMap/ODM, opendm/camera.py and photo.py; OpenSfM's BrownPerspectiveCamera in
+    https://github.com/OpenDroneMap/OpenSfM, opensfm/types.py, get_K_in_pixel_coordinates."""
+    rows = (folder / "opendronemap.txt").read_text().splitlines()
+    flags = shlex.split(" ".join(row for row in rows if not row.startswith("#")))
+    assert flags[:2] == ["--rolling-shutter", "--rolling-shutter-readout"] and flags[3:] == [
+        "--cameras",
+        "cameras.json",
+    ]
+    cameras = json.loads((folder / "cameras.json").read_text())
+    # ODM_Photo.camera_id of an image without EXIF, less the "v2 " that get_opensfm_camera_models puts before it.
+    (key,) = cameras
+    assert len(key.split(" ")) >= 6
+    make, model, ratio = "", "", 0.85
+    expected = ["v2", make, model, str(truth.width), str(truth.height), "brown", str(ratio)[:6]]
+    assert f"v2 {key}" == " ".join(expected).lower()
+    camera = cameras[key]
+    lens = {"focal_x", "focal_y", "c_x", "c_y", "k1", "k2", "p1", "p2", "k3"}
+    assert set(camera) == lens | {"width", "height", "projection_type"} and camera["projection_type"] == "brown"
+    size = max(camera["width"], camera["height"])
+    to_pixels = np.array([[size, 0, (camera["width"] - 1) / 2], [0, size, (camera["height"] - 1) / 2], [0, 0, 1]])
+    matrix = to_pixels @ intrinsic_matrix(camera["focal_x"], camera["focal_y"], camera["c_x"], camera["c_y"])
+    project = opencv_projection(matrix, [camera[name] for name in ("k1", "k2", "p1", "p2", "k3")], fisheye=False)
+    # rs_correct: readout * (row - H / 2) / H after the pose, which is half a readout after the first row.
+    readout = 1e-3 * float(flags[2])
+    return View(truth.poses(frame, readout / 2 + readout * (line - truth.height / 2) / truth.height), project)
 
 
 def gyroflow(folder, frame, line, truth):
@@ -241,6 +377,139 @@ def gsplat(folder, frame, line, truth):
     return View(pose, lambda points: project(points) - 0.5)
 
 
+@lru_cache(maxsize=2)
+def _stage(path, _changed):
+    from pxr import Usd
+
+    return Usd.Stage.Open(path)
+
+
+def usd(folder, frame, line, truth):
+    """usd-core itself; of NVIDIA's attributes, which only its renderers read, as their documentation has them:
+    https://nvidia-omniverse.github.io/ovrtx/sensors/cameras/ (lens_calibration.html, rolling_shutter.html)."""
+    from pxr import UsdGeom
+
+    path = folder / "camera.usda"
+    stage = _stage(str(path), path.stat().st_mtime_ns)
+    prim = stage.GetPrimAtPath("/rssc/camera")
+    assert {"OmniRtxRollingShutterAPI"} < set(prim.GetMetadata("apiSchemas").GetAddedOrExplicitItems())
+    number, rate = stage.GetStartTimeCode() + frame, stage.GetTimeCodesPerSecond()
+    assert number <= stage.GetEndTimeCode() and UsdGeom.GetStageUpAxis(stage) == "Y"
+
+    def attribute(name):
+        return prim.GetAttribute(name).Get(number)
+
+    order = attribute("omni:rtx:rollingShutter:scanOrder")
+    count = truth.width if order in ("leftToRight", "rightToLeft") else truth.height
+    offset = np.divide(*attribute("omni:rtx:rollingShutter:lineOffset")) * rate
+    exposure = np.divide(*attribute("omni:rtx:rollingShutter:lineExposure")) * rate
+    assert (order == "none") == (offset == 0)
+    camera = UsdGeom.Camera(prim)
+    assert abs(camera.GetShutterOpenAttr().Get(number) + (count * offset + exposure) / 2) < 1e-9
+    assert abs(camera.GetShutterCloseAttr().Get(number) - (count * offset + exposure) / 2) < 1e-9
+    time = number + offset * (line - (count - 1) / 2) * (-1 if order in ("bottomToTop", "rightToLeft") else 1)
+    world_from_cam = _camera_axes_opencv(np.array(camera.ComputeLocalToWorldTransform(time)).T)
+    name = attribute("omni:lensdistortion:model")
+    names = {
+        "opencvPinhole": ("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
+        "opencvFisheye": ("k1", "k2", "k3", "k4"),
+    }[name]
+    assert tuple(attribute(f"omni:lensdistortion:{name}:imageSize")) == (truth.width, truth.height)
+    matrix = intrinsic_matrix(*(attribute(f"omni:lensdistortion:{name}:{key}") for key in ("fx", "fy", "cx", "cy")))
+    coefficients = [attribute(f"omni:lensdistortion:{name}:{key}") or 0.0 for key in names]
+    # What every reader of USD sees: the pinhole with the same matrix, in OpenGL's camera axes.
+    frustum = np.array(camera.GetCamera(time).frustum.ComputeProjectionMatrix()).T
+    points = np.array([[-1.0, 0.5, -3.0, 1.0], [0.2, -0.9, -2.0, 1.0], [0.0, 0.0, -1.0, 1.0]])
+    seen = points @ frustum.T
+    x, y = seen[:, 0] / seen[:, 3], seen[:, 1] / seen[:, 3]
+    pixels = np.column_stack([(x + 1) / 2 * truth.width - 0.5, (1 - y) / 2 * truth.height - 0.5])
+    ours = opencv_projection(matrix, np.zeros(4), fisheye=False)(points[:, :3] * [1, -1, -1])
+    assert np.abs(pixels - ours).max() < 1e-3
+    return View(
+        np.linalg.inv(world_from_cam)[:3], opencv_projection(matrix, coefficients, fisheye=name == "opencvFisheye")
+    )  # fmt: skip
+
+
+class Thing:
+    """Anything in Blender: attributes come into being when they are asked for, and take whatever they are given."""
+
+    def __getattr__(self, name):
+        self.__dict__[name] = Thing()
+        return self.__dict__[name]
+
+    def __setitem__(self, name, value):
+        self.__dict__[name] = value
+
+    def __call__(self, *arguments):
+        self.__dict__["arguments"] = arguments
+        return Thing()
+
+
+@lru_cache(maxsize=2)
+def run_in_blender(path, _changed):
+    """The scene that a script makes, of the parts of Blender's Python that it uses: Blender itself is not here.
+
+    Keys are in `scene.camera.keys`, as Blender keeps them: (frame, value) of each property.
+    """
+    bpy, objects = Thing(), {}
+
+    def new_object(name, data):
+        made = Thing()
+        made.data, made.keys = data, {"location": [], "rotation_quaternion": []}
+        made.keyframe_insert = lambda key, frame: made.keys[key].append((frame, list(getattr(made, key))))
+        objects[name] = made
+        return made
+
+    bpy.data.objects.new = new_object
+    before = sys.modules.get("bpy")
+    sys.modules["bpy"] = bpy
+    try:
+        exec(compile(Path(path).read_text(), path, "exec"), {})
+    finally:
+        sys.modules.pop("bpy")
+        if before is not None:
+            sys.modules["bpy"] = before
+    bpy.context.scene.points = objects["rssc points"].data.from_pydata.arguments[0]
+    return bpy.context.scene
+
+
+def blender(folder, frame, line, truth):
+    """BKE_camera_params_compute_viewplane of https://projects.blender.org/blender/blender, source/blender/blenkernel/
+    intern/camera.cc, and camera_sample of its intern/cycles/kernel/camera/camera.h. Between keys we draw lines, which
+    are further from the path than Blender's curves; `python -m benchmarks blender` asks Blender itself."""
+    path = folder / "blender_scene.py"
+    scene = run_in_blender(str(path), path.stat().st_mtime_ns)
+    render, camera = scene.render, scene.camera
+    width, height = render.resolution_x, render.resolution_y
+    assert (width, height, render.resolution_percentage) == (truth.width, truth.height, 100)
+    assert min(render.pixel_aspect_x, render.pixel_aspect_y) == 1 and camera.data.sensor_fit == "HORIZONTAL"
+    ycor = render.pixel_aspect_y / render.pixel_aspect_x
+    focal = camera.data.lens / camera.data.sensor_width * width
+    # The view plane is moved by the shift in widths; pixels are ycor high, and those of a row in the middle of it.
+    matrix = intrinsic_matrix(
+        focal, focal / ycor, (width - 1) / 2 - camera.data.shift_x * width,
+        (height - 1) / 2 + camera.data.shift_y * width / ycor,
+    )  # fmt: skip
+    time = scene.frame_start + frame
+    rolling = {"TOP": True, "NONE": False}[scene.cycles.rolling_shutter_type]
+    if rolling:
+        assert render.use_motion_blur and render.motion_blur_position == "CENTER"
+        raster_y, duration = height - 1 - line, scene.cycles.rolling_shutter_duration
+        time += render.motion_blur_shutter * (1 - raster_y / height - 0.5) * (1 - duration)
+    pose = np.eye(4)
+    values = {}
+    for name, keys in camera.keys.items():
+        times, samples = np.array([key[0] for key in keys]), np.array([key[1] for key in keys])
+        assert (np.diff(times) > 0).all()
+        values[name] = [np.interp(time, times, column) for column in samples.T]
+    pose[:3, :3] = Rotation.from_quat(np.roll(values["rotation_quaternion"], -1)).as_matrix()
+    pose[:3, 3] = values["location"]
+    pinhole = opencv_projection(matrix, np.zeros(4), fisheye=False)
+    return View(
+        np.linalg.inv(_camera_axes_opencv(pose))[:3], lambda points: truth.redistort(pinhole(points))
+    )  # fmt: skip
+
+
 BLURRED_READERS = {"nerfstudio": nerfstudio, "instant-ngp": instant_ngp}
 """Tools that average over the exposure; `within` is the moment in it, -0.5 when it begins and 0.5 when it ends."""
 
@@ -255,4 +524,11 @@ READERS = {
     "nerfstudio": nerfstudio,
     "gsplat": gsplat,
     "instant-ngp": instant_ngp,
+    "usd": usd,
+    "blender": blender,
+    "orb-slam3": orb_slam3,
+    "openvins": openvins,
+    "openicc": openicc,
+    "ctrl-vio": ctrl_vio,
+    "opendronemap": opendronemap,
 }

@@ -1,6 +1,7 @@
 """Python has what the command line has: functions with options, and a calibration that shows itself."""
 
 import ast
+import pkgutil
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -58,6 +59,12 @@ def test_every_name_is_there():
     assert rssc.errors.InputError is rssc.InputError
     with pytest.raises(AttributeError, match="no attribute 'calibrat'"):
         _ = rssc.calibrat
+
+
+def test_names_hide_no_module():
+    """`rssc.calibrate` is the function, whatever was imported before."""
+    modules = {module.name for module in pkgutil.iter_modules(rssc.__path__)}
+    assert modules and not modules & set(rssc.__all__) - {"errors"}
 
 
 def test_names_are_typed_as_they_are_loaded():

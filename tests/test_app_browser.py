@@ -2,23 +2,18 @@
 
 import base64
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import zipfile
 
 import pytest
 
 import rssc
-from tests.browser import FLAGS, chromium, until
+from tests.browser import MISSING, App, chromium, until
 
-CHROMIUM = chromium()
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", allow_module_level=True)
+if chromium() is None:
+    pytest.skip(MISSING, allow_module_level=True)
 pytest.importorskip("starlette", reason="starlette is not installed; pip install '.[app]'")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
 
 NAME = 'Küche <b>"1".mp4'
 DROP = """([name, data]) => {
@@ -34,40 +29,11 @@ JOB_SECONDS = 240
 """That a job may take before a test gives up: the first one may compile."""
 
 
-class App:
-    """`rssc app` as users start it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.start()
-
-    def start(self):
-        words = [sys.executable, "-m", "rssc", "app", "--folder", str(self.folder), "--no-browser", "--json"]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "RSSC_CACHE": ""})
-        self.address = json.loads(self.process.stdout.readline())["address"]
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(20) == 0
-        self.process.stdout.close()
-
-    def runs(self):
-        return {path.parent.name: json.loads(path.read_text()) for path in self.folder.glob("runs/*/run.json")}
-
-
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
     app = App(tmp_path_factory.mktemp("app") / "work")
     yield app
     app.stop()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

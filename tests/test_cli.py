@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -98,6 +99,9 @@ def test_version(capsys):
         (["check", "x", "--jobs", "0"], "jobs are 0; expected at least 1."),
         (["check", "x", "-q", "-v"], "exclude each other"),
         (["check", "--", "-clip.mp4"], "-clip.mp4 does not exist"),
+        (["check", "-clip.mp4"], "-clip.mp4 is no option; if it is a file, put ./ before its name: ./-clip.mp4."),
+        (["check", "./-clip.mp4", "--frames", "-30:"], "-clip.mp4 does not exist"),
+        (["-v"], "-v is no command"),
         (["calibrate", "-o", "out"], "there is no source"),
         (["simulate", "-o", "out", "--seed", "-1"], "seed is -1"),
         (["completion", "tcsh"], "bash, zsh, fish"),
@@ -137,9 +141,10 @@ def test_quiet_says_nothing_but_errors(plain):
     assert json.loads(both.stdout)["status"] == "degenerate" and not both.stderr
 
 
-def test_a_reader_that_leaves_is_no_error():
+@pytest.mark.parametrize("words", [["completion", "bash"], ["--help"], ["calibrate", "--help"]])
+def test_a_reader_that_leaves_is_no_error(words):
     with subprocess.Popen(
-        [sys.executable, "-m", "rssc", "completion", "bash"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "rssc", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -151,6 +156,19 @@ def test_completion_knows_commands_and_options(shell, capsys):
     assert run(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for word in ("calibrate", "rectify", "undistorted-from"))
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+def test_bash_completes_options_and_files(tmp_path, capsys):
+    assert run(["completion", "bash"]) == 0
+    script = tmp_path / "rssc.bash"
+    script.write_text(capsys.readouterr().out)
+    code = (
+        f"source {script}; complete -p rssc; COMP_WORDS=(rssc rectify --bo); COMP_CWORD=2; _tyro_rssc; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["complete -o bashdefault -o default -F _tyro_rssc rssc", "--border"]
 
 
 def test_check_has_the_notes_of_a_calibration(plain, tmp_path):

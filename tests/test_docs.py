@@ -17,11 +17,12 @@ from rssc import cli
 from rssc.simulation import simulate_scene
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
+from tests.test_fleet import made_up_catalog
 from tools.command_reference import PAGE, command_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-PARSED = {"calibrate", "demo", "experiment", "app"}
+PARSED = {"calibrate", "catalog", "demo", "experiment", "app"}
 """Commands that take long, or serve: their words are read by the command line, and the files they name are there."""
 NOT_RUN = {
     "pip install . && rssc demo": "needs a new environment; the workflows run it",
@@ -35,6 +36,7 @@ NOT_RUN = {
     "mkdocs build": ".ci/run runs it",
     "python -m benchmarks --gate": "takes minutes; benchmarks/tests tests it",
     "ffmpeg -noautorotate": "another program",
+    "dask ": "the same; it serves",
     "source <(rssc completion bash)": "changes the shell; tests/test_cli.py runs the command in it",
     "rssc completion zsh >": "the same",
     "rssc completion fish >": "the same",
@@ -79,7 +81,9 @@ def prepared(tmp_path_factory):
     shutil.copy(clip / "trajectory.tum", folder / "truth.tum")
     for name in ("clip", "a", "b", "board"):
         shutil.copy(clip / "clip.mp4", folder / f"{name}.mp4")
-    (folder / "folder_of_images").mkdir()
+    for name in ("folder_of_images", "footage"):
+        (folder / name).mkdir()
+    shutil.copy(clip / "clip.mp4", folder / "footage")
     (folder / "aprilgrid.yaml").write_text(
         "target_type: aprilgrid\ntagCols: 6\ntagRows: 6\ntagSize: 0.1\ntagSpacing: 0.3\n"
     )
@@ -111,6 +115,14 @@ def inside(prepared, monkeypatch):
         return rssc.Calibration.load("out/calibration.json")
 
     monkeypatch.setattr(rssc, "calibrate", calibrated)
+    asked = inspect.signature(rssc.catalog)
+
+    def catalogued(*arguments, **options):
+        """A made-up one, for the same reason."""
+        assert Path(asked.bind(*arguments, **options).arguments["sources"]).exists()
+        return made_up_catalog()
+
+    monkeypatch.setattr(rssc, "catalog", catalogued)
     return prepared
 
 
@@ -131,7 +143,7 @@ def test_commands(line, inside, capsys):
         assert cli.run([command, *words]) == 0, capsys.readouterr().err
         return
     parsed = cli._parse(command, words)
-    if command == "calibrate":
+    if command in ("calibrate", "catalog"):
         assert all(source.exists() for source in parsed.sources), RUN[line]
 
 

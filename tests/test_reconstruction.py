@@ -13,9 +13,9 @@ from rssc.model.poses import camera_centres
 from rssc.simulation.scenes import simulate_scene
 from rssc.start.colmap import lens_from_colmap
 from rssc.start.colmap_mapping import map_globally, map_incrementally
-from rssc.start.keyframes import FrameViews, choose_keyframes, wide_pairs
+from rssc.start.keyframes import FrameViews, Pair, choose_keyframes, wide_pairs
 from rssc.start.lens_search import centred_lens, rank_lenses
-from rssc.start.reconstruction import read_colmap_model, reconstruct
+from rssc.start.reconstruction import check_motion, read_colmap_model, reconstruct
 from rssc.start.rough_readout import rectified, rough_readout_ratio
 
 FRAMES = 30
@@ -289,3 +289,15 @@ def test_pycolmap_is_imported_late():
     modules = "rssc.footage.footage, rssc.start.start, rssc.start.reconstruction, rssc.start.colmap_mapping"
     code = f"import sys; import {modules}; sys.exit('pycolmap' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_camera_that_hardly_moves_is_told_what_to_do():
+    tracks = simulate("pinhole", 0.5, frame_count=3, point_count=20).scene.tracks
+    pixels = np.random.default_rng(1).uniform(100, 900, (20, 2))
+    pair = Pair(0, 1, np.arange(20), pixels, pixels + np.array((1.5, 0.0)))
+    words = r"a point moves by only 1\.5 px between the frames .*; let the camera move sideways"
+    with pytest.raises(NotCalibratableError, match=words):
+        check_motion([pair], tracks, 1280)
+    check_motion([replace(pair, second_pixels=pixels + np.array((150.0, 0.0)))], tracks, 1280)
+    with pytest.raises(NotCalibratableError, match="link no two frames well enough; use footage with more texture"):
+        check_motion([], tracks, 1280)

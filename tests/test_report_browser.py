@@ -6,13 +6,12 @@ import pytest
 
 from rssc.io.reference_file import Reference
 from rssc.model import Lens
-from tests.browser import FLAGS, chromium, until
+from tests.browser import MISSING, chromium, until
 from tests.test_report import adjusted, calibration, grey_frames, plots_in  # noqa: F401 (fixtures)
 
-CHROMIUM = chromium()
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed; apt-get install chromium, or set RSSC_CHROMIUM", allow_module_level=True)
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
+if chromium() is None:
+    pytest.skip(MISSING, allow_module_level=True)
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install '.[test]'")
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +22,6 @@ def report(calibration, tmp_path_factory):  # noqa: F811
     other = calibration.camera.with_lens(Lens("fisheye", *calibration.camera.lens.parameters[:4]))
     write_report(calibration, path, grey_frames, Reference("truth.json", other, calibration.frame_interval_s))
     return path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

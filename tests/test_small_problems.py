@@ -1,4 +1,4 @@
-"""Problems small enough for kernels that are not compiled: `python -m benchmarks kernel_coverage` runs them so."""
+"""Problems small enough for kernels that are not compiled: `python -m benchmarks line_coverage` runs them so."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 import rssc
 from rssc.inference.shared_errors import measure_influence
-from rssc.kernels.image import registration
+from rssc.kernels.image import registration, sampling
 from rssc.kernels.image.ray_casting import BALL, BRIGHT, CENTRE, COS, DARK, HALF, KIND, SHADE, SIN
 from rssc.kernels.triangulation import triangulate_points
 from rssc.model import Camera, Lens, Scene, Tracks
@@ -20,6 +20,7 @@ from rssc.simulation import ClipOptions, render_clip, simulate_scene
 from rssc.simulation.clip import typical_lens
 from rssc.solver.spline_fit import fit_trajectory
 from rssc.solver.triangulate import triangulate
+from tests.parts import from_python
 
 WIDTH, HEIGHT = 32, 24
 
@@ -174,6 +175,37 @@ def test_tracks_are_registered_or_not_for_a_reason():
     assert np.isfinite(precisions[1::2]).tolist() == [True, False, False, True]
     np.testing.assert_allclose(states[1, :2], (16 - 0.65, 19 + 0.4), atol=0.05)
     assert qualities[1, 0] > 0.98 and qualities[1, 2] == pytest.approx(1, abs=0.05) and qualities[1, 3] < 0.1
+
+
+def test_patches_of_a_ramp_are_those_of_their_warps_and_bends():
+    rows, columns = np.mgrid[:40, :60]
+    images = np.stack([np.zeros((40, 60)), 3 * columns + 2 * rows]).astype(np.uint8)
+    states = np.array([(30.25, 20.5, 1.1, -0.2, 0.1, 0.9), (8.0, 20.0, 1.0, 0.0, 0.0, 1.0)])
+    bends, patches = np.zeros((2, 2, 3)), np.zeros((2, 8, 8), np.float32)
+    bends[0, 0] = (0.01, 0.02, -0.01)
+    sampling.sample_patches(images, np.array([1, 1]), states, bends, 4, 0, 2, patches)
+    y, x = np.mgrid[-4:4, -4:4]
+    u = 30.25 + 1.1 * x - 0.2 * y + 0.01 * x * x + 0.02 * x * y - 0.01 * y * y
+    np.testing.assert_allclose(patches[0], 3 * u + 2 * (20.5 + 0.1 * x + 0.9 * y), atol=1e-3)
+    np.testing.assert_allclose(patches[1], 3 * (8 + x) + 2 * (20 + y), atol=1e-3)
+    states[1, 0] = 5.0
+    sampling.sample_patches(images, np.array([1, 1]), states, bends, 4, 1, 2, patches)
+    assert np.isnan(patches[1, :, 0]).all()  # three pixels from the border are needed
+
+
+def test_a_streak_averages_and_adds_its_variance():
+    rows, columns = np.mgrid[:30, :30].astype(np.float32)
+    taps_of, value = from_python(sampling.streak_taps), from_python(sampling.streaked)
+    for streak in np.array(((0.0, 0.0, 0.0, 0.0), (0.3, 0.0, 0.0, 0.0), (3.0, 1.0, 0.0, 0.0), (6.0, -4.0, 1.5, 0.5))):
+        taps, stretch = taps_of(streak)
+        assert (taps > 1) == (np.hypot(*streak[:2]) > 0.5)
+        # The mean of a streak is where it is asked for, whatever its curve; an image of squares shows its variance.
+        assert value(columns, 14.3, 15.6, streak, taps, stretch) == pytest.approx(14.3, abs=1e-2)
+        if streak[2] == 0:
+            spread = value(rows * rows, 14.3, 15.6, streak, taps, stretch) - value(
+                rows * rows, 14.3, 15.6, np.zeros(4), 1, 0.0
+            )
+            assert spread == pytest.approx(streak[1] ** 2 / 12, abs=1e-3)
 
 
 @pytest.mark.parametrize("undistorted", [False, True])

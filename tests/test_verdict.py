@@ -130,6 +130,19 @@ def test_vibration_that_frames_do_not_resolve_is_weak_and_the_result_says_what_m
     assert motion.translation == pytest.approx(prior[1], rel=0.1)
 
 
+def test_an_adjustment_that_did_not_converge_says_what_to_do():
+    scene = simulate_scene(4, frame_count=8, point_count=40, pixel_noise=0.1).scene
+    stopped = rssc.adjust(scene, max_iterations=1)
+    assert not stopped.summary.converged
+    inference = Inference(stopped, Uncertainty(stopped.covariance, {"noise": {"readout_ratio": 1.0}}), (), 0.0)
+    stretch = make_stretch(stopped.scene)
+    one = StretchResult(inference, stretch, 1 / 30, np.ones(8, bool), (), {})
+    verdict = judge(Combined(stopped.scene.camera, stopped.covariance, 1 / 30, (one,), (stretch,)))
+    assert verdict.status != "ok"
+    assert any("did not converge (1 iterations were not enough)" in reason and "choose other frames" in reason
+               for reason in verdict.reasons)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("cause", "amount", "words"),
     [("optical_stabilisation", 2.04, "by about 2.0 px"), ("focus_breathing", 0.0123, "by about 1.23 %")],

@@ -7,12 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rssc.api import calibrate, check, evaluate, export, rectify, report, simulate
+    from rssc.api import calibrate, catalog, check, dataset, evaluate, export, rectify, report, simulate
     from rssc.errors import InputError, NotCalibratableError, RsscError
+    from rssc.fleet.entry import Catalog
+    from rssc.fleet.options import CatalogOptions
     from rssc.model import Camera, Lens, Scene, Shutter, Tracks, Trajectory
     from rssc.model.calibration import Calibration
+    from rssc.outputs.dataset import Dataset
     from rssc.outputs.evaluate import Evaluation
-    from rssc.outputs.options import EvaluateOptions, ExportOptions, RectifyOptions, ReportOptions, SimulateOptions
+    from rssc.outputs.options import (
+        DatasetOptions,
+        EvaluateOptions,
+        ExportOptions,
+        RectifyOptions,
+        ReportOptions,
+        SimulateOptions,
+    )
     from rssc.outputs.rectify_footage import RectifiedFootage
     from rssc.outputs.result_folder import write_results
     from rssc.pipeline.check import Check
@@ -20,20 +30,31 @@ if TYPE_CHECKING:
     from rssc.solver.bundle import adjust
 
 __all__ = [
-    "CalibrateOptions", "Calibration", "Camera", "Check", "EvaluateOptions", "Evaluation", "ExportOptions",
-    "InputError", "Lens", "NotCalibratableError", "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError",
-    "Scene", "Shutter", "SimulateOptions", "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "check",
-    "evaluate", "export", "rectify", "report", "simulate", "write_results",
+    "CalibrateOptions", "Calibration", "Camera", "Catalog", "CatalogOptions", "Check", "Dataset", "DatasetOptions",
+    "EvaluateOptions", "Evaluation", "ExportOptions", "InputError", "Lens", "NotCalibratableError",
+    "RectifiedFootage", "RectifyOptions", "ReportOptions", "RsscError", "Scene", "Shutter", "SimulateOptions",
+    "SourceOptions", "Tracks", "Trajectory", "adjust", "calibrate", "catalog", "check", "dataset", "evaluate",
+    "export", "rectify", "report", "simulate", "write_results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rssc.api": ("calibrate", "check", "evaluate", "export", "rectify", "report", "simulate"),
+    "rssc.api": ("calibrate", "catalog", "check", "dataset", "evaluate", "export", "rectify", "report", "simulate"),
     "rssc.errors": ("InputError", "NotCalibratableError", "RsscError"),
+    "rssc.fleet.entry": ("Catalog",),
+    "rssc.fleet.options": ("CatalogOptions",),
     "rssc.model": ("Camera", "Lens", "Scene", "Shutter", "Tracks", "Trajectory"),
     "rssc.model.calibration": ("Calibration",),
+    "rssc.outputs.dataset": ("Dataset",),
     "rssc.outputs.evaluate": ("Evaluation",),
-    "rssc.outputs.options": ("EvaluateOptions", "ExportOptions", "RectifyOptions", "ReportOptions", "SimulateOptions"),
+    "rssc.outputs.options": (
+        "DatasetOptions",
+        "EvaluateOptions",
+        "ExportOptions",
+        "RectifyOptions",
+        "ReportOptions",
+        "SimulateOptions",
+    ),
     "rssc.outputs.rectify_footage": ("RectifiedFootage",),
     "rssc.outputs.result_folder": ("write_results",),
     "rssc.pipeline.check": ("Check",),

@@ -11,16 +11,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rssc.errors import InputError
+from rssc.fleet.catalog import make_catalog
+from rssc.fleet.entry import Catalog
+from rssc.fleet.options import CatalogOptions
 from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
 from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
+from rssc.outputs.dataset import Dataset, write_dataset
 from rssc.outputs.evaluate import Evaluation
 from rssc.outputs.evaluate import evaluate as compare_with_truth
 from rssc.outputs.exporters import write_export
-from rssc.outputs.options import EvaluateOptions, ExportOptions, RectifyOptions, ReportOptions, SimulateOptions
+from rssc.outputs.options import (
+    DatasetOptions,
+    EvaluateOptions,
+    ExportOptions,
+    RectifyOptions,
+    ReportOptions,
+    SimulateOptions,
+)
 from rssc.outputs.progress import wanted_progress
 from rssc.outputs.rectify_footage import RectifiedFootage, rectify_footage
 from rssc.outputs.report import write_report
@@ -104,6 +115,33 @@ def check(
         return check_source(source, _chosen(SourceOptions, options, changes), report)
 
 
+def catalog(
+    sources: Name | Sequence[Name],
+    output: Name,
+    options: CatalogOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Catalog:
+    """Calibrates folders of clips, and writes a table of their cameras.
+
+    Args:
+        sources: Folders, searched for videos with all that is in them, or single videos; or one of them.
+        output: Folder of the catalog. What an earlier run left there is not done again.
+        options: Table of cameras and modes, lens, memory of a worker, a Dask scheduler.
+        jobs: How many local workers, of one core each; as many as there are cores, and memory for, where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `CatalogOptions`.
+    """
+    chosen = _chosen(CatalogOptions, options, changes)
+    places = [Path(sources)] if isinstance(sources, Path | str) else [Path(one) for one in sources]
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs are {jobs}; expected at least 1.")
+    with wanted_progress(progress) as report:
+        return make_catalog(places, Path(output), chosen, jobs, report)
+
+
 def rectify(
     source: Name,
     calibration: Calibration | Name,
@@ -131,7 +169,13 @@ def rectify(
 
 
 def export(
-    calibration: Calibration | Name, to: str, output: Name, options: ExportOptions | None = None, **changes: Any
+    calibration: Calibration | Name,
+    to: str,
+    output: Name,
+    options: ExportOptions | None = None,
+    *,
+    progress: Progress | bool | None = None,
+    **changes: Any,
 ) -> list[Path]:
     """Writes a calibration in the format of another tool.
 
@@ -140,6 +184,7 @@ def export(
         to: The format, one of `rssc.names.FORMAT_WORDS`.
         output: Folder for the files, or a name for the file of a format that has one (with its ending).
         options: Choices that some formats offer.
+        progress: As for `calibrate`.
         **changes: Fields of `ExportOptions`.
 
     Returns:
@@ -147,7 +192,37 @@ def export(
     """
     found = _loaded(calibration)
     found.refuse_wrong_stretches()
-    return write_export(found, to, Path(output), _chosen(ExportOptions, options, changes))
+    chosen = _chosen(ExportOptions, options, changes)
+    with wanted_progress(progress) as report:
+        return write_export(found, to, Path(output), chosen, report)
+
+
+def dataset(
+    source: Name,
+    calibration: Calibration | Name,
+    kind: str,
+    output: Name,
+    options: DatasetOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Writes frames, poses and coloured points as a dataset that another tool trains on.
+
+    Args:
+        source: The video or the folder of images that was calibrated.
+        calibration: With its stretches.
+        kind: What it is for, one of `rssc.names.DATASET_WORDS`.
+        output: A new folder.
+        options: Which frames, and how they are written.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `DatasetOptions`.
+    """
+    chosen, found = _chosen(DatasetOptions, options, changes), _loaded(calibration)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return write_dataset(source, found, kind, output, chosen, progress=report)
 
 
 def report(

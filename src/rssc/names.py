@@ -16,14 +16,33 @@ FORMAT_WORDS = {
     "ros": "camera_info YAML, plumb_bob, rational_polynomial or equidistant; the shutter in a comment only",
     "vins": "VINS-Mono configuration, PINHOLE or KANNALA_BRANDT; rolling_shutter_tr in s per frame",
     "gyroflow": "lens profile, opencv_standard or opencv_fisheye; frame_readout_time in ms with its direction",
-    "opendronemap": "a line of flags: --rolling-shutter --rolling-shutter-readout in ms",
+    "gcsv": "the camera's rotation as the log of a gyroscope, for Gyroflow; with the readout time",
+    "opendronemap": "a line of flags: --rolling-shutter --rolling-shutter-readout in ms; the lens in cameras.json",
     "nerfstudio": "transforms.json as 3dgs-deblur reads it: poses of the middle row, velocities, rolling_shutter_time, "
     "exposure_time",
     "gsplat": "arrays (npz): viewmats and viewmats_rs of first and last row, Ks, distortion, RollingShutterType",
     "instant-ngp": "transforms.json: rolling_shutter with transform_matrix_start and transform_matrix_end, "
     "with exposure",
+    "usd": "camera with lens, shutter and animated pose, and points (.usda); distortion and rows as NVIDIA's",
+    "blender": "a Python script that builds camera, animation and points; the shutter for Cycles",
+    "stmap": "ST maps (EXR) of the lens, to undistort and to redistort",
+    "stmap-frames": "ST maps (EXR) of every frame, to take its rolling shutter out",
+    "tracks": "2D tracks (3DEqualizer's text) as a global shutter would have them at one row",
+    "sheet": "Markdown: the number in the units of each tool, with error bars",
+    "orb-slam3": "settings (YAML), PinHole or KannalaBrandt8; the shutter in a comment only",
+    "openvins": "kalibr_imucam_chain, radtan or equidistant; timeshift_cam_imu to the middle row",
+    "openicc": "camera JSON, PINHOLE_RADIAL_TANGENTIAL or FISHEYE, as universal_manipulation_interface reads it, too",
+    "ctrl-vio": "camera and line delay (YAML), PINHOLE or KANNALA_BRANDT; ld_init in s per row, and its bounds",
+    "row-times": "array (npz): when every pixel is read, in seconds after the frame's time stamp",
 }
 """What each format holds."""
+DATASET_WORDS = {
+    "colmap": "frames rectified and undistorted, with images/ and sparse/0 of one PINHOLE camera: gaussian-splatting, "
+    "gsplat's trainer, nerfstudio, and whatever else reads COLMAP and takes a global shutter for granted",
+    "nerfstudio": "frames as filmed, with images/, transforms.json for 3dgs-deblur and gsplat.npz for gsplat",
+    "ncore": "frames as filmed, as NVIDIA's NCore v4 with its rolling-shutter camera, for 3dgrut (needs nvidia-ncore)",
+}
+"""What each kind of dataset has."""
 
 if TYPE_CHECKING:
     LensName = str

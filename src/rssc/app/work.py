@@ -139,10 +139,11 @@ def _calibrate(run: Run, folder: Path, new: Path, progress: _Teller) -> dict[str
 
 
 def _write_exports(new: Path, progress: _Teller) -> list[dict[str, str]]:
-    """Writes every format as a zip; what a format cannot hold is said instead."""
+    """Writes every format as a zip; what a format cannot hold is said instead, or that it is too much for a page."""
     from rssc.api import export
     from rssc.model.calibration import Calibration
     from rssc.names import FORMAT_WORDS
+    from rssc.outputs.exporters import EXPORTERS
 
     folder = new / "exports"
     folder.mkdir()
@@ -151,6 +152,12 @@ def _write_exports(new: Path, progress: _Teller) -> list[dict[str, str]]:
     for i, (name, words) in enumerate(FORMAT_WORDS.items()):
         progress("exporting", i / len(FORMAT_WORDS))
         refused = ""
+        if EXPORTERS[name].has_frame_images:
+            refused = (
+                f"{name} is an image for every frame: rssc export calibration.json --to {name} -o FOLDER writes them."
+            )
+            exports.append({"format": name, "words": words, "refused": refused})
+            continue
         try:
             files = export(calibration, name, new / TEMPORARY_NAME / name)
             with zipfile.ZipFile(folder / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:

@@ -4,10 +4,13 @@ Exit codes: 0 fine, 2 bad input, 3 not calibratable from this footage.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from inspect import getdoc
+from io import StringIO
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
@@ -18,7 +21,9 @@ from rssc import __version__
 from rssc.cli.app import App
 from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
+from rssc.cli.catalog import Catalog
 from rssc.cli.check import Check
+from rssc.cli.dataset import Dataset
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import STUDIES, Experiment
@@ -38,8 +43,10 @@ COMMANDS = {
     "app": App,
     "check": Check,
     "calibrate": Calibrate,
+    "catalog": Catalog,
     "rectify": Rectify,
     "export": Export,
+    "dataset": Dataset,
     "report": Report,
     "evaluate": Evaluate,
     "simulate": Simulate,
@@ -135,6 +142,11 @@ def _parse(name: str, words: Sequence[str]) -> Command:
 
 
 def _read(kind: Callable[..., Value], name: str, words: Sequence[str]) -> Value:
+    options = words[: words.index("--")] if "--" in words else words
+    for word in options:
+        # Options of one dash have one letter; a range of frames may begin with a negative number.
+        if re.fullmatch(r"-[^-\d].+", word, re.DOTALL):
+            raise InputError(f"{word} is no option; if it is a file, put ./ before its name: ./{word}.")
     return tyro.cli(
         kind, prog=f"rssc {name}", description=_wrapped(getdoc(kind) or ""), args=words, config=_CONFIG,
         registry=REGISTRY,
@@ -172,13 +184,19 @@ def _print_completion(words: Sequence[str]) -> int:
         raise InputError(
             f"completion is for one of {', '.join(shells)}; bash reads it with `source <(rssc completion bash)`."
         )
+    script, code = StringIO(), 0
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="rssc", config=_CONFIG, registry=REGISTRY, args=["--tyro-print-completion", words[0]]
-        )  # fmt: skip
+        with redirect_stdout(script):
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="rssc", config=_CONFIG, registry=REGISTRY, args=["--tyro-print-completion", words[0]]
+            )  # fmt: skip
     except SystemExit as error:
-        return int(error.code or 0)
-    return 0
+        code = int(error.code or 0)
+    # A description of two lines would be two candidates; and where nothing else fits, names of files do.
+    lines = [re.sub(r"\\n", " ", line) if line.startswith("COMPLETION_SPEC") else line
+             for line in script.getvalue().splitlines()]  # fmt: skip
+    print("\n".join(lines).replace("complete -F ", "complete -o bashdefault -o default -F "))
+    return code
 
 
 def _wrapped(text: str) -> str:

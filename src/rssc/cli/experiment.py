@@ -49,11 +49,11 @@ class Synthetic:
 
     def run(self, terminal: "Terminal") -> int:
         from rssc.experiments.figure import draw_figure
-        from rssc.experiments.runner import import_extra
         from rssc.experiments.summary import summarise, summary_tables
         from rssc.experiments.synthetic import FACTORS, conditions_of, run_study
         from rssc.experiments.tables import markdown, print_tables
         from rssc.io.files import make_folder, write_text
+        from rssc.runtime.extras import import_extra
 
         import_extra("matplotlib", "the figure")
         folder = make_folder(self.output)

@@ -13,6 +13,8 @@ from rssc.outputs.options import ExportOptions
 if TYPE_CHECKING:
     from rssc.cli.terminal import Terminal
 
+_MOST_NAMES = 8
+"""Files that are named one by one; more are those of frames."""
 _FORMATS = "\n".join(f"{name}: {words}" for name, words in FORMAT_WORDS.items())
 
 
@@ -20,8 +22,9 @@ _FORMATS = "\n".join(f"{name}: {words}" for name, words in FORMAT_WORDS.items())
 class Export:
     """Write a calibration in the format of another tool.
 
-    Every file states the span of its readout time, its reference row, its units and its pixel centre. What a format
-    cannot hold (a readout direction, rows of undistorted images) is refused rather than written wrong.
+    Every export states the span of its readout time, its reference row, its units and its pixel centre, and how far
+    to trust it: verdict, error bars and covariance. What a format cannot hold (a readout direction, rows of undistorted
+    images) is refused rather than written wrong.
     """
 
     calibration: Positional[Path]
@@ -37,9 +40,12 @@ class Export:
         from rssc.model.calibration import Calibration
 
         calibration = Calibration.load(self.calibration)
-        paths = export(calibration, self.to, self.output, self.options)
+        with terminal.progress() as progress:
+            paths = export(calibration, self.to, self.output, self.options, progress=progress)
         terminal.give({"files": list(map(str, paths)), "status": calibration.status, "reasons": calibration.reasons})
-        terminal.say(f"Written: {', '.join(map(str, paths))}", wrap=False)
+        names = [str(path) for path in paths]
+        said = names if len(names) <= _MOST_NAMES else [names[0], "..", names[-1]]
+        terminal.say(f"Written: {', '.join(said)}", wrap=False)
         if calibration.status != "ok":
             terminal.say(f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}")
         return 0

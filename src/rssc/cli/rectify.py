@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rectify:
-    """Turn rolling-shutter footage into what a global shutter would have filmed.
+    """Turn rolling-shutter footage into what a global shutter would have filmed, and take out the shake.
 
     Every frame is warped to the camera's pose at one row, with the estimated trajectory and the depth of the estimated
-    points (without depth, only rotation is undone). Frames that the calibration does not cover are left out, and the
-    sound with them. Time stamps, colours and rotation metadata are kept; a video starts at time 0.
+    points (without depth, only rotation is undone). With --stabilise, how the camera turns is smoothed as well, and the
+    picture zoomed in so that nothing is missing at its border. Frames that the calibration does not cover are left out,
+    and the sound with them, or kept as they are. Time stamps, colours, HDR and rotation metadata are kept; a video
+    starts at time 0.
     """
 
     source: Positional[Path]
@@ -27,7 +29,8 @@ class Rectify:
     calibration: Positional[Path]
     """Its calibration.json, with stretches.npz beside it."""
     output: Output
-    """A video (.mp4, .mov, .mkv; H.264) for a video; a folder, for PNG images of the same names, for a folder."""
+    """A video (.mp4, .mov, .mkv; H.264, or HEVC where the source has more than eight bits) for a video; a folder, for
+    PNG images of the same names, for a folder."""
     options: Annotated[RectifyOptions, arg(name="rectification")] = field(default_factory=RectifyOptions)
     jobs: Jobs = None
     """How many cores to use; all where not given."""
@@ -44,12 +47,20 @@ class Rectify:
         terminal.give(
             {
                 "output": str(self.output), "frames": done.frame_numbers.tolist(), "source_frames": done.source_count,
-                "row": row, "lens": asdict(lens), "window": window._asdict(),
+                "row": row, "lens": asdict(lens), "window": window._asdict(), "zoom": done.zoom, "notes": done.notes,
             }
         )  # fmt: skip
         terminal.say(
             f"Written to {self.output}: frames {done.ranges} of 0 to {last}, at the time of the {row} row", wrap=False
         )
+        if done.uncovered:
+            kept = "kept as they are" if self.options.uncovered == "keep" else "left out"
+            terminal.say(f"Without a trajectory, and {kept}: frames {done.uncovered}", wrap=False)
+        if self.options.stabilise:
+            share = 100 * (1 - 1 / done.zoom)
+            terminal.say(f"Stabilised, and zoomed in {done.zoom:.3f} times: a crop of {share:.1f} percent", wrap=False)
+        for note in done.notes:
+            terminal.say(f"Note: {note}")
         if self.options.border == "crop":
             size, start = f"{window.width} x {window.height} pixels", f"({window.left}, {window.top})"
             terminal.say(f"Cropped to what all frames saw: {size} from {start} on", wrap=False)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from rssc.experiments.results import PARAMETERS, Condition, Row
-from rssc.experiments.runner import import_extra
 from rssc.io.files import partial_name
+from rssc.runtime.extras import import_extra
 
 _LABELS = {
     "trajectory_noise_hz": "trajectory noise cut-off [Hz]",

@@ -7,10 +7,10 @@ because tasks already run in parallel.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import ModuleType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from rssc.errors import InputError, RsscError
+from rssc.runtime.cluster import run_on_cluster
 from rssc.runtime.pool import WorkerDiedError
 from rssc.runtime.pool import run_tasks as run_in_processes
 
@@ -52,30 +52,7 @@ def _run_locally(function: Callable[[Task], Result], tasks: Sequence[Task], jobs
 
 
 def _run_on_cluster(function: Callable[[Task], Result], tasks: Sequence[Task], scheduler: str) -> Iterator[Result]:
-    distributed = import_extra("distributed", "a Dask cluster")
-    try:
-        client = distributed.Client(scheduler)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"no Dask scheduler can be reached at {scheduler!r}; start one with `dask scheduler` and give its address."
-        ) from error
-    with client:
-        futures = client.map(function, tasks, pure=False)
-        for _, result in distributed.as_completed(futures, with_results=True):
-            yield result
-
-
-def import_extra(module: str, what: str) -> ModuleType:
-    """A module of the optional dependencies.
-
-    Raises:
-        InputError: It is not installed; says how to install it.
-    """
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise InputError(
-            f"{what} needs the module {module}; install it with `pip install 'rssc[experiments]'`."
-        ) from error
+    for outcome in run_on_cluster(function, tasks, scheduler):
+        if outcome.error is not None:
+            raise outcome.error
+        yield cast(Result, outcome.result)

@@ -148,7 +148,7 @@ def read_footage(
     if misplaced.any():
         words = f"frame {_joined(numbers[misplaced])} shows a picture of another time, and was left out."
         findings.append(Finding("misplaced", words, float(np.count_nonzero(misplaced))))
-        images, numbers = images[~misplaced], numbers[~misplaced]
+        images, numbers = _only(images, ~misplaced), numbers[~misplaced]
     overlay = survey.overlay if survey else None
     if overlay is not None:
         overlay = _cropped(overlay, cropped.active if cropped else None)
@@ -166,7 +166,7 @@ def read_footage(
     if repeats.any():
         findings.append(_repeated(repeats, times, cadence))
         times = times[~repeats] if cadence is None else times[0] + cadence_times(times, repeats, cadence)
-        images, numbers = images[~repeats], numbers[~repeats]
+        images, numbers = _only(images, ~repeats), numbers[~repeats]
     findings += uneven_times(times)
     notes = [*listed.notes, *remarks, *(finding.words for finding in findings if not finding.doubted)]
     if any(finding.cause == "interlacing" for finding in findings):
@@ -186,6 +186,15 @@ def uneven_times(times: FloatArray) -> list[Finding]:
         words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
         return [Finding("variable_rate", words, float(np.ptp(gaps)) / FOOTAGE.rate_variation)]
     return []
+
+
+def _only(images: Image, keep: Mask) -> Image:
+    """The images to keep, moved to the front in place: a copy would need twice the memory."""
+    kept = np.flatnonzero(keep)
+    for place, i in enumerate(kept):
+        if place != i:
+            images[place] = images[i]
+    return images[: len(kept)]
 
 
 def _joined(numbers: IntArray) -> str:

@@ -91,8 +91,9 @@ def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange
     """
     numbers = [np.arange(begin, end) for begin, end in ranges]
     pairs = _pairs(ranges)
-    wanted = {i for pair in pairs for i in pair}
-    samples: dict[int, Image] = {}
+    wanted = {i: place for place, i in enumerate(sorted({i for pair in pairs for i in pair}))}
+    samples: Image = np.empty((0, 0, 0), np.uint8)
+    sampled: set[int] = set()
     small: dict[int, Image] = {}
     size = (0, 0)
     for index, image in listed.read(np.concatenate(numbers)):
@@ -101,12 +102,19 @@ def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange
             continue  # of two cameras, which is an error when all frames are read
         small[index] = reduced(image, SURVEY.width_px)
         if index in wanted:
-            samples[index] = image
-    seen = [i for pair in pairs if all(i in samples for i in pair) for i in pair]
+            if not sampled:
+                samples = np.empty((len(wanted), *image.shape), np.uint8)
+            samples[wanted[index]] = image
+            sampled.add(index)
+    seen = [wanted[i] for pair in pairs if all(i in sampled for i in pair) for i in pair]
     interval_s = float(usual_interval(listed.times_s)) if len(listed.times_s) > 1 else 1.0
     if not seen:
         return Survey(source, tuple(ranges), size, interval_s)
-    active, overlay, findings = _whole_clip(np.stack([samples[i] for i in seen]), bars)
+    # At full size frames are large: they are copied only where some are left out.
+    if seen != list(range(len(samples))):
+        samples = samples[seen]
+    active, overlay, findings = _whole_clip(samples, bars)
+    del samples
     pieces: list[FrameRange] = []
     for begin, end in ranges:
         found = np.array([i for i in range(begin, end) if i in small])

@@ -95,6 +95,12 @@ class Camera:
                 f"{self.width} x {self.height} pixels of the image."
             )
 
+    @property
+    def pixels(self) -> FloatArray:
+        """(height * width, 2) the centres of all pixels of the image, row by row."""
+        y, x = np.divmod(np.arange(self.width * self.height, dtype=np.float64), self.width)
+        return np.stack([x, y], axis=1)
+
     def sensor_pixels(self, pixels: ArrayLike) -> FloatArray:
         """(n, 2) pixels on the sensor of (n, 2) pixels in the image."""
         pixels = np.ascontiguousarray(pixels, dtype=np.float64)

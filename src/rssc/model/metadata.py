@@ -47,20 +47,33 @@ class Metadata:
         return f"{self.make} {self.model}".strip()
 
     @property
+    def settings(self) -> str:
+        """Of the camera, in one line: what changes its lens, its readout or its rate."""
+        return ", ".join(filter(None, [self.lens, self._rate, self._stabilisation]))
+
+    @property
     def words(self) -> str:
         """All of it in one line; empty where the file says nothing."""
-        setting = f" ({self.stabilisation_setting})" if self.stabilisation_setting else ""
         parts = [
             self.camera,
             self.lens,
-            "" if self.capture_rate is None else f"captured at {self.capture_rate:.6g} frames per second",
-            "a time lapse" if self.time_lapse else "",
+            self._rate,
             "" if self.readout_time_s is None else f"readout {1e3 * self.readout_time_s:.2f} ms",
             "" if self.exposure_range_s is None else f"exposure {exposure_range_words(*self.exposure_range_s)}",
-            "" if self.stabilisation is None else f"{_STABILISATION[self.stabilisation]}{setting}",
+            self._stabilisation,
             "gyro data" if self.gyro else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @property
+    def _rate(self) -> str:
+        captured = "" if self.capture_rate is None else f"captured at {self.capture_rate:.6g} frames per second"
+        return ", ".join(filter(None, [captured, "a time lapse" if self.time_lapse else ""]))
+
+    @property
+    def _stabilisation(self) -> str:
+        setting = f" ({self.stabilisation_setting})" if self.stabilisation_setting else ""
+        return "" if self.stabilisation is None else f"{_STABILISATION[self.stabilisation]}{setting}"
 
 
 def exposure_range_words(shortest_s: float, longest_s: float) -> str:

@@ -42,6 +42,8 @@ class DepthConstants(Constants):
     """Least weight of a far point: outlines belong to the foreground, but the background counts as well."""
     most_nearness: float = 4.0
     """Largest weight of a near point."""
+    batch: int = 200_000
+    """Observations whose poses are looked at together, for memory."""
     known_share: float = 0.05
     """A point has half its weight where its inverse distance has this standard deviation, as a share of the median."""
 
@@ -54,7 +56,7 @@ class DepthField:
 
     def __init__(self, scene: Scene, lens: Lens) -> None:
         tracks, camera = scene.tracks, scene.camera
-        self._scene, self._lens = scene, lens
+        self._scene, self.lens = scene, lens
         self.spacing = max(camera.width, camera.height) / DEPTH.nodes
         """Pixels from node to node; the first is at pixel (0, 0)."""
         self._shape = tuple(int(np.ceil(n / self.spacing)) + 1 for n in (camera.width, camera.height))
@@ -78,7 +80,7 @@ class DepthField:
         weights = self._certainty * np.maximum(0.0, 1 - away / DEPTH.window_frames)
         near = np.flatnonzero(weights)
         local = self._scene.points[near] @ cam_from_world[:, :3].T + cam_from_world[:, 3]
-        at = self._lens.project(local) / self.spacing
+        at = self.lens.project(local) / self.spacing
         seen = np.all((at >= 0) & (at < (columns - 1, rows - 1)), axis=1)
         at, inverse = at[seen], 1 / np.linalg.norm(local[seen], axis=1)
         nearness = inverse / np.median(inverse) if seen.any() else inverse
@@ -118,10 +120,13 @@ def _certainty(scene: Scene) -> FloatArray:
     leave a variance of rho of e^2 over the sum of the squared displacements.
     """
     tracks, points = scene.tracks, scene.points
-    poses = scene.row_poses(tracks.pixels, tracks.frames)
-    centres = camera_centres(poses)
-    local = transform_points(poses, points[tracks.points])
-    errors = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels, axis=1)
+    centres, errors = np.empty((len(tracks), 3)), np.empty(len(tracks))
+    for begin in range(0, len(tracks), DEPTH.batch):
+        part = slice(begin, begin + DEPTH.batch)
+        poses = scene.row_poses(tracks.pixels[part], tracks.frames[part])
+        centres[part] = camera_centres(poses)
+        local = transform_points(poses, points[tracks.points[part]])
+        errors[part] = np.linalg.norm(scene.camera.lens.project(local) - tracks.pixels[part], axis=1)
 
     def mean(values: FloatArray) -> FloatArray:
         return np.bincount(tracks.points, values, len(points)) / np.maximum(1, tracks.lengths)

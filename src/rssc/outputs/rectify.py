@@ -1,9 +1,10 @@
 """Global-shutter images from rolling-shutter ones: every pixel warped to the pose of one row.
 
 `rectify_frame` is the plain call; a `Rectifier` keeps what the frames of a scene share. `kernels/image/warp.py` has the
-geometry, `depth.py` the depth.
+geometry, `depth.py` the depth. With a `View`, frames are turned as well, and seen through another lens.
 """
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.kernels.image import warp
 from rssc.model.arrays import FloatArray
+from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.outputs.depth import DepthField
 from rssc.outputs.options import RectifyOptions
@@ -42,6 +44,15 @@ class RectifyConstants(Constants):
 RECTIFY = RectifyConstants()
 
 
+@dataclass(frozen=True, eq=False)
+class View:
+    """How the frames of a scene are looked at, other than the camera did."""
+
+    lens: Lens
+    turns: FloatArray
+    """(f, 3, 3) rotation of each frame from the camera, at its reference row, to the view."""
+
+
 class Rectifier:
     """Rectifies the frames of one scene."""
 
@@ -65,6 +76,15 @@ class Rectifier:
         self._grid_shape = (rows, columns, 2)
         self._nodes: FloatArray = np.stack([x.ravel(), y.ravel()], axis=1)
         self._rays = self.lens.unproject(self._nodes)
+        self._turns: FloatArray | None = None
+        self._known_depths: dict[int, NDArray[np.float32]] = {}
+
+    def with_view(self, view: View) -> "Rectifier":
+        """Rectifies the same frames for another view."""
+        other = copy(self)
+        other.lens, other._turns = view.lens, view.turns
+        other._rays = view.lens.unproject(self._nodes)
+        return other
 
     @property
     def reference_fraction(self) -> float:
@@ -72,6 +92,17 @@ class Rectifier:
         share = {"first": 0.0, "middle": 0.5, "last": 1.0}[self.options.row]
         row = self._active.first_line + share * (self._active.line_count - 1)
         return row / self._scene.camera.line_count
+
+    @property
+    def reference_times(self) -> FloatArray:
+        """(f,) times of the reference row, in frame intervals."""
+        return self._scene.frame_times + self._scene.camera.shutter.readout_ratio * self.reference_fraction
+
+    @property
+    def reference_rotations(self) -> FloatArray:
+        """(f, 3, 3) rotations from the world to the camera at the reference row."""
+        assert self._scene.trajectory is not None
+        return self._scene.trajectory.cam_from_world(self.reference_times)[:, :, :3]
 
     def rectify(self, image: NDArray[Pixel], frame: int) -> NDArray[Pixel]:
         """The rectified image of a frame.
@@ -94,20 +125,40 @@ class Rectifier:
 
     def source_grid(self, frame: int) -> FloatArray:
         """(rows, columns, 2) the same at the nodes of the grid; NaN outside the field of the lens."""
+        if self._turns is not None:
+            return self.source_pixels(self._rays @ self._turns[frame], frame).reshape(self._grid_shape)
+        return self._source_pixels(self._nodes, self._rays, frame).reshape(self._grid_shape)
+
+    def source_pixels(self, rays: FloatArray, frame: int) -> FloatArray:
+        """(n, 2) pixels of a frame that show what (n, 3) unit rays of the camera at the reference row see."""
+        camera = self._scene.camera
+        # Depths are known within the picture, and what lies beside it the frame hardly shows either.
+        pixels = np.nan_to_num(self._depth.lens.project(rays))
+        return self._source_pixels(np.clip(pixels, 0, (camera.width - 1, camera.height - 1)), rays, frame)
+
+    def _source_pixels(self, pixels: FloatArray, rays: FloatArray, frame: int) -> FloatArray:
+        """The same, with the pixels of the rays where their depths are looked up."""
         scene, camera = self._scene, self._scene.camera
         ratio, axis = camera.shutter.readout_ratio, camera.shutter.axis
         low, high = -RECTIFY.beyond, 1 + RECTIFY.beyond
         fractions = np.append(np.linspace(low, high, RECTIFY.poses), self.reference_fraction)
         assert scene.trajectory is not None
-        poses = scene.trajectory.cam_from_world(scene.frame_times[frame] + ratio * fractions)
+        times = scene.frame_times[frame] + ratio * fractions
+        # A part of the trajectory, because the whole is gone through for each call.
+        poses = scene.trajectory.between(times.min(), times.max()).cam_from_world(times)
         reference, sensor = poses[-1], camera.undistorted_from
-        pixels = warp.source_pixels(
-            self._nodes, self._rays, self._depth.at(frame, reference), self._depth.spacing,
+        return warp.source_pixels(
+            pixels, rays, self._depth_of(frame, reference), self._depth.spacing,
             _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_arguments,
             (warp.NO_LENS, camera.lens.parameters, 0.0) if sensor is None else sensor.kernel_arguments,
             float(camera.line_count), axis == "columns",
         )  # fmt: skip
-        return pixels.reshape(self._grid_shape)
+
+    def _depth_of(self, frame: int, reference: FloatArray) -> FloatArray:
+        """Kept, because a crop looks at all frames before they are written."""
+        if frame not in self._known_depths:
+            self._known_depths[frame] = self._depth.at(frame, reference).astype(np.float32)
+        return self._known_depths[frame].astype(np.float64)
 
 
 def rectify_frame(

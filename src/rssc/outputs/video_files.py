@@ -1,21 +1,19 @@
 """Writes a video with changed pictures and the time stamps, colours, rotation and sound of its source.
 
-Pictures are changed plane by plane in the video's own pixel format, so that no colour is converted. Sound is copied
+Pictures are changed plane by plane in the pixel format that is written, so that no colour is converted. Sound is copied
 packet by packet. Rotation metadata is carried over and not applied, as everywhere here.
 """
 
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 
 import av
 import numpy as np
-from av import AudioStream, Packet, VideoFormat, VideoFrame, VideoStream
-from av.codec import Codec
+from av import AudioStream, Packet, VideoFrame, VideoStream
 from av.container import InputContainer, OutputContainer
 from av.error import FFmpegError
 from av.video.format import VideoFormatComponent
@@ -24,24 +22,11 @@ from numpy.typing import NDArray
 from rssc.errors import InputError
 from rssc.io.files import staged_file
 from rssc.outputs.marks import RECTIFIED
-from rssc.runtime.constants import Constants
+from rssc.outputs.video_codec import Encoding, encoding_of
 from rssc.runtime.temporary import FULL
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
-_ENCODER = "libx264"
-_PRESET = "superfast"
 _FULL_RANGE = 2
-
-
-@dataclass(frozen=True)
-class VideoConstants(Constants):
-    """Of the encoder."""
-
-    crf: int = 12
-    """H.264's constant rate factor: visually lossless, at a few times the size of a camera's file. Chosen by hand."""
-
-
-VIDEO = VideoConstants()
 
 Plane = NDArray[np.uint8 | np.uint16]
 ChangePlane = Callable[[Plane, tuple[int, int], int], Plane]
@@ -55,7 +40,9 @@ def check_video_name(path: Path) -> None:
         raise InputError(f"{path} is no name for a video; expected one that ends in {', '.join(CONTAINERS)}.")
 
 
-def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: float, size: tuple[int, int]) -> None:
+def write_changed_video(
+    source: Path, path: Path, pictures: Pictures, end_s: float, size: tuple[int, int]
+) -> tuple[str, ...]:
     """Writes a video of changed pictures with the sound that belongs to them; it starts at time 0.
 
     Args:
@@ -64,6 +51,9 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
         pictures: Decoded frames in order, each with the function that changes its planes.
         end_s: Time in the source at which the sound ends, in seconds.
         size: Width and height of the changed pictures.
+
+    Returns:
+        What of the source is not kept, in words.
     """
     form = CONTAINERS[path.suffix.lower()]
     with staged_file(path) as staged:
@@ -73,7 +63,7 @@ def write_changed_video(source: Path, path: Path, pictures: Pictures, end_s: flo
                 av.open(str(staged.absolute()), "w", format=form) as new,
             ):
                 new.metadata["comment"] = RECTIFIED
-                _write(old, new, iter(pictures), end_s, size)
+                return _write(old, new, iter(pictures), end_s, size)
         except (FFmpegError, ValueError) as error:
             if getattr(error, "errno", None) in FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
@@ -88,19 +78,20 @@ def _write(
     pictures: Iterator[tuple[VideoFrame, ChangePlane]],
     end_s: float,
     size: tuple[int, int],
-) -> None:
+) -> tuple[str, ...]:
     first = next(pictures)
     start, tick = _seconds(first[0]), old.streams.video[0].time_base or Fraction(1, av.time_base)
-    stream, pixel_format = _video_stream(old.streams.video[0], new, first[0])
+    stream, encoding = _video_stream(old.streams.video[0], new, first[0])
     stream.width, stream.height = size
     sound = _Sound(old, new, start, Fraction(end_s))
     for frame, change in chain([first], pictures):
-        changed = _changed(frame, pixel_format, change, size)
+        changed = _changed(frame, encoding.pixel_format, change, size)
         changed.pts, changed.time_base = round((_seconds(frame) - start) / tick), tick
         _encode(stream, changed, new)
         sound.copy_until(_seconds(frame))
     _encode(stream, None, new)
     sound.copy_until(Fraction(end_s))
+    return encoding.notes
 
 
 def _encode(stream: VideoStream, frame: VideoFrame | None, new: OutputContainer) -> None:
@@ -113,12 +104,14 @@ def _seconds(frame: VideoFrame) -> Fraction:
     return frame.pts * frame.time_base
 
 
-def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> tuple[VideoStream, str]:
-    """The stream of the new video and its pixel format."""
-    rate, options = old.average_rate or old.guessed_rate or 30, {"crf": str(VIDEO.crf), "preset": _PRESET}
-    stream = new.add_stream(_ENCODER, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
-    pixel_format = _pixel_format(frame.format)
-    stream.pix_fmt = pixel_format
+def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> tuple[VideoStream, Encoding]:
+    """The stream of the new video and how it is encoded."""
+    rate = old.average_rate or old.guessed_rate or 30
+    encoding = encoding_of(frame, new.format.name)
+    options = dict(encoding.options)
+    stream = new.add_stream(encoding.encoder, rate=rate, options=options)  # pyright: ignore[reportUnknownMemberType]
+    assert isinstance(stream, VideoStream)
+    stream.pix_fmt = encoding.pixel_format
     context, source = stream.codec_context, old.codec_context
     if old.time_base is not None:
         context.time_base = old.time_base
@@ -128,14 +121,9 @@ def _video_stream(old: VideoStream, new: OutputContainer, frame: VideoFrame) -> 
         context.sample_aspect_ratio = source.sample_aspect_ratio
     if frame.rotation:
         stream.set_display_rotation(frame.rotation)
-    return stream, pixel_format
-
-
-def _pixel_format(pixel_format: VideoFormat) -> str:
-    """The video's own format where the encoder takes it and every component has its own plane, else yuv420p."""
-    takes = {known.name for known in Codec(_ENCODER, "w").video_formats or ()}
-    planar = len({component.plane for component in pixel_format.components}) == len(pixel_format.components)
-    return pixel_format.name if planar and pixel_format.name in takes else "yuv420p"
+    if encoding.tag:
+        context.codec_tag = encoding.tag
+    return stream, encoding
 
 
 def _changed(frame: VideoFrame, pixel_format: str, change: ChangePlane, size: tuple[int, int]) -> VideoFrame:

@@ -21,7 +21,7 @@ from rssc.pipeline.bars import in_whole_image
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.provenance import records_of, with_provenance
 from rssc.pipeline.result import degenerate_result, make_result
-from rssc.pipeline.several import calibrate_stretches, choose, combine_stretches
+from rssc.pipeline.several import Combined, calibrate_stretches, choose, combine_stretches
 from rssc.pipeline.starts import check_init
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.pipeline.undistorted import in_images
@@ -43,6 +43,13 @@ def calibrate(source: Path | str | Sequence[Path | str], *, progress: Progress =
 
 def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progress: Progress = silent) -> Calibration:
     """`calibrate` with its options as one value."""
+    return calibrate_in_parts(sources, options, progress)[0]
+
+
+def calibrate_in_parts(
+    sources: Sequence[Path], options: CalibrateOptions, progress: Progress = silent
+) -> tuple[Calibration, tuple[StretchResult, ...]]:
+    """The calibration, and the stretches with the lens model that they share; none where nothing was estimated."""
     if not sources:
         raise InputError("there is no source; give a video file or a folder of images.")
     stage = Stages(progress)
@@ -57,18 +64,24 @@ def calibrate_sources(sources: Sequence[Path], options: CalibrateOptions, progre
         else:
             results, left_out = calibrate_stretches(chosen, options, stage)
             notes += left_out
-        found = conclude(results, options, stage, notes)
+        combined = combine_stretches(results, options, stage)
+        found = _concluded(combined, options, stage, notes)
+        parts = combined.results
     except NotCalibratableError as error:
         footage = footage or chosen[0].read(options)
-        found = degenerate_result(footage, error, options.method)
-    return with_provenance(found, records, options)
+        found, parts = degenerate_result(footage, error, options.method), ()
+    return with_provenance(found, records, options), parts
 
 
 def conclude(
     results: Sequence[StretchResult], options: CalibrateOptions, stage: Stages, notes: tuple[str, ...] = ()
 ) -> Calibration:
     """The calibration that the stretches of one camera give together."""
-    combined = combine_stretches(results, options, stage)
-    found = in_whole_image(make_result(combined, judge(combined), options, stage.seconds, notes), results[0].cropped)
+    return _concluded(combine_stretches(results, options, stage), options, stage, notes)
+
+
+def _concluded(combined: Combined, options: CalibrateOptions, stage: Stages, notes: tuple[str, ...]) -> Calibration:
+    made = make_result(combined, judge(combined), options, stage.seconds, notes)
+    found = in_whole_image(made, combined.results[0].cropped)
     given = read_sensor_lens(options.undistorted_from, found.camera.width, found.camera.height)
     return found if given is None or found.camera.undistorted_from is not None else in_images(found, given)

@@ -36,10 +36,11 @@ def with_provenance(
     chosen = {field.name: _plain(getattr(options, field.name)) for field in fields(options)} | more
     date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     kept = {name: value for name, value in chosen.items() if name not in _NO_EFFECT}
-    return replace(calibration, provenance=Provenance(_version(), date, kept, sources))
+    return replace(calibration, provenance=Provenance(version(), date, kept, sources))
 
 
-def _version() -> str:
+def version() -> str:
+    """Of rssc."""
     # By name: the package itself offers what is above this layer.
     return str(import_module(_PACKAGE).__version__)
 

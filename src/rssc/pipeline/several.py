@@ -1,6 +1,7 @@
 """Several stretches of one camera: calibrated side by side, brought to a common model, combined into one camera."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rssc.errors import NotCalibratableError, RsscError
+from rssc.footage.constants import FOOTAGE
 from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
 from rssc.footage.survey import Survey, distinct_clips, of_one_camera
 from rssc.inference.combine import Combination, combine
@@ -22,7 +24,7 @@ from rssc.model.trajectory import Trajectory
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.runtime.constants import Constants
-from rssc.runtime.pool import WorkerDiedError, report_task, run_tasks, share_cores
+from rssc.runtime.pool import WorkerDiedError, is_worker, report_task, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
@@ -51,6 +53,12 @@ class ChosenStretch:
     frames: tuple[int, int]
     survey: Survey | None = None
     """What was seen of the source."""
+
+    @property
+    def frame_bytes(self) -> int:
+        """That its frames take; 0 where nothing was seen of them."""
+        width, height = self.survey.picture_size if self.survey else (0, 0)
+        return (self.frames[1] - self.frames[0]) * width * height
 
     def read(self, options: CalibrateOptions, report: Report = unreported) -> Footage:
         """The frames and their times."""
@@ -110,11 +118,14 @@ def calibrate_stretches(
     """
     found: dict[int, StretchResult] = {}
     failures: dict[int, NotCalibratableError] = {}
-    workers, threads = share_cores(len(chosen))
+    largest = max(one.frame_bytes for one in chosen)
+    workers, threads = share_cores(max(1, min(len(chosen), int(FOOTAGE.bytes_at_once // max(largest, 1)))))
     task = partial(_calibrate_alone, options=options)
     with stage("calibrating stretches") as report:
+        alone = workers == 1 and is_worker()
+        outcomes = _one_by_one(chosen, options, report) if alone else run_tasks(task, chosen, workers, threads, report)
         try:
-            for i, outcome in run_tasks(task, chosen, workers, threads, report):
+            for i, outcome in outcomes:
                 try:
                     found[i] = outcome.result()
                 except NotCalibratableError as error:
@@ -143,8 +154,32 @@ _STAGE_SHARES = {
 
 
 def _report_stage(stage: str, share: float) -> None:
+    report_task(_share_of_stretch(stage, share))
+
+
+def _share_of_stretch(stage: str, share: float) -> float:
     begin, length = _STAGE_SHARES.get(stage, (0.0, 0.0))
-    report_task(begin + length * share)
+    return begin + length * share
+
+
+def _one_by_one(
+    chosen: Sequence[ChosenStretch], options: CalibrateOptions, report: Report
+) -> Iterator[tuple[int, Future[StretchResult]]]:
+    """Outcomes as `run_tasks` has them, in this process."""
+    done = 0.0
+    for i, one in enumerate(chosen):
+
+        def told(stage: str, share: float, before: int = i) -> None:
+            nonlocal done
+            done = max(done, (before + _share_of_stretch(stage, share)) / len(chosen))
+            report(done)
+
+        outcome: Future[StretchResult] = Future()
+        try:
+            outcome.set_result(calibrate_stretch(one.read(options), one.source, options, Stages(told)))
+        except NotCalibratableError as error:
+            outcome.set_exception(error)
+        yield i, outcome
 
 
 def combine_stretches(results: Sequence[StretchResult], options: CalibrateOptions, stage: Stages) -> Combined:
@@ -172,8 +207,8 @@ def with_common_model(
 ) -> tuple[list[StretchResult], tuple[str, ...]]:
     """The stretches with the lens model and readout axis that they prefer together, and notes on those left out."""
     cameras = [one.stretch.scene.camera for one in results]
-    model = _preferred({camera.lens.model for camera in cameras}, [one.inference.lenses for one in results])
-    axis = _preferred({camera.shutter.axis for camera in cameras}, [one.inference.shutters for one in results])
+    model = preferred({camera.lens.model for camera in cameras}, [one.inference.lenses for one in results])
+    axis = preferred({camera.shutter.axis for camera in cameras}, [one.inference.shutters for one in results])
     shutters = [camera.shutter for camera in cameras if camera.shutter.axis == axis]
     shutter = replace(shutters[0], readout_ratio=float(np.median([one.readout_ratio for one in shutters])))
     found: list[StretchResult] = []
@@ -192,7 +227,7 @@ def with_common_model(
     return found, tuple(notes)
 
 
-def _preferred(names: set[str], tried: Sequence[Sequence[Candidate]]) -> str:
+def preferred(names: set[str], tried: Sequence[Sequence[Candidate]]) -> str:
     """The name with the best total evidence over all stretches."""
     evidence = {
         name: sum({candidate.name: candidate.evidence for candidate in one}.get(name, np.inf) for one in tried)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import current_process
 from typing import Any, TypeVar
 
 from loky.backend import get_context  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
@@ -60,6 +61,11 @@ def report_task(share: float) -> None:
     _reports.send(share)
 
 
+def is_worker() -> bool:
+    """Whether this process is a worker itself: one of a pool need not start others, one of a cluster cannot."""
+    return _reports.queue is not None or current_process().daemon
+
+
 class WorkerDiedError(RsscError):
     """A process of the pool ended before its task did."""
 
@@ -97,11 +103,11 @@ def run_tasks(
     Raises:
         WorkerDiedError: A process ended before its task did. What a task raises is raised by its outcome's `result`.
     """
-    with _unheard_tracker():
+    with unheard_tracker():
         queue: Any = get_context("loky").SimpleQueue()
-    pool = _start(workers, threads, queue)
+    pool = start_pool(workers, threads, queue)
     finished = False
-    with last_act(partial(_kill_processes, pool)):
+    with last_act(partial(kill_processes, pool)):
         try:
             yield from _outcomes(pool, queue, function, tasks, report)
             finished = True
@@ -115,7 +121,7 @@ def _outcomes(
     pool: Executor, queue: Any, function: Callable[[Task], Result], tasks: Sequence[Task], report: Report
 ) -> Iterator[tuple[int, Future[Result]]]:
     shares = [0.0] * len(tasks)
-    futures = {pool.submit(_run, function, i, task): i for i, task in enumerate(tasks)}
+    futures = {pool.submit(run_reporting, function, i, task): i for i, task in enumerate(tasks)}
     pending = set(futures)
     while pending:
         done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
@@ -125,25 +131,27 @@ def _outcomes(
         for future in done:
             error = future.exception()
             if isinstance(error, TerminatedWorkerError):
-                raise WorkerDiedError(f"a process {_cause(str(error))}") from error
+                raise WorkerDiedError(f"a process {death_words(str(error))}") from error
             shares[futures[future]] = 1.0
             yield futures[future], future
         report(sum(shares) / len(shares))
 
 
-def _kill_processes(pool: Any) -> None:
+def kill_processes(pool: Any) -> None:
+    """Ends the processes of a pool at once."""
     processes: dict[int, Any] = dict(pool._processes or {})
     for process in processes.values():
         process.kill()
 
 
-def _run(function: Callable[[Task], Result], index: int, task: Task) -> Result:
+def run_reporting(function: Callable[[Task], Result], index: int, task: Task) -> Result:
+    """What a process of the pool does: the task, whose reports bear its index."""
     _reports.task, _reports.share = index, 0.0
     return function(task)
 
 
 @contextmanager
-def _unheard_tracker() -> Generator[None]:
+def unheard_tracker() -> Generator[None]:
     """Within it, loky's process that removes semaphores of dead processes starts, and will not warn when it does so."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
@@ -156,13 +164,14 @@ def _unheard_tracker() -> Generator[None]:
             os.environ["PYTHONWARNINGS"] = before
 
 
-def _start(workers: int, threads: int, queue: Any) -> Executor:
+def start_pool(workers: int, threads: int, queue: Any) -> Executor:
+    """Processes with so many threads each, which report into a queue."""
     # Set before any module is loaded, as libraries read these only then.
     limits = {name: str(threads) for name in (THREADS_VARIABLE, *_LIBRARY_THREADS)}
     return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(), queue), env=limits)
 
 
-def _cause(message: str) -> str:
+def death_words(message: str) -> str:
     """How a process ended, from loky's message, which lists exit codes as {SIGKILL(-9)} or {EXIT(1)}."""
     codes = [int(code) for code in re.findall(r"\w+\((-?\d+)\)", message)]
     if not codes:

@@ -11,17 +11,22 @@ sensor that reads sideways, read column and W.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.kernels.lenses.description import LensModel, ToolModel
 from rssc.model.arrays import FloatArray
+from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.lens import LENS_MODELS
 from rssc.model.stretch import Stretch
+from rssc.model.trajectory import Trajectory
+from rssc.outputs.exporters.trust import Trust
+from rssc.outputs.options import ExportOptions, Row
 
 DIRECTIONS = ("top_to_bottom", "bottom_to_top", "left_to_right", "right_to_left")
 DOWNWARDS = ("top_to_bottom",)
@@ -29,10 +34,26 @@ CENTRE_ZERO = "(0, 0) is the centre of the top-left pixel, as in OpenCV"
 CENTRE_HALF = "(0.5, 0.5) is the centre of the top-left pixel, as in COLMAP: OpenCV's cx and cy plus 0.5"
 HALF_PIXEL = 0.5
 GREY = 128
-"""Colour of points in formats that need one; tracks have none."""
+"""Colour of points whose colour is unknown, in formats that need one."""
 
 Files = Mapping[str, bytes]
 """Contents of files by name."""
+
+
+@dataclass(frozen=True)
+class MadeFiles(Files):
+    """Files that are made one at a time, when they are asked for: an image per frame does not fit the memory."""
+
+    makers: Mapping[str, Callable[[], bytes]]
+
+    def __getitem__(self, name: str) -> bytes:
+        return self.makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,12 @@ class Exporter:
     """Whether the tool itself computes times from rows of its images; false where the shutter is only stated."""
     has_row_choice: bool = False
     """Whether `ExportOptions.row` has an effect."""
+    has_camera_words: bool = False
+    """Whether brand, model, lens and setting of `ExportOptions` have one."""
+    has_statement: bool = True
+    """Whether the files have room for the statement; false where it goes into a file beside them."""
+    has_frame_images: bool = False
+    """Whether it writes an image for every frame."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +88,17 @@ class Export:
     camera: Camera
     frame_interval_s: float
     stretch: Stretch | None
-    row: str
+    row: Row
     """Row choice of the options."""
     statement: Mapping[str, object]
-    """The shutter and the conventions of the files, to be written into them."""
+    """The shutter, the conventions of the files and how far to trust them, to be written into them."""
+    trust: Trust
+    """The error bars, for formats with a place of their own for them."""
+    calibration: Calibration
+    """All of it, for what only some formats hold."""
+    options: ExportOptions
+    colours: NDArray[np.uint8] | None = None
+    """(p, 3) RGB of the points; None where no frame was looked at."""
 
     @property
     def is_fisheye(self) -> bool:
@@ -112,6 +146,11 @@ class Export:
         return self.coefficients(("k1", "k2", "k3", "k4") if self.is_fisheye else ("k1", "k2", "p1", "p2"))
 
     @property
+    def point_colours(self) -> NDArray[np.uint8]:
+        """(p, 3) RGB of the points for formats that need it: grey where the colours are unknown."""
+        return np.full(self.frames.scene.points.shape, GREY, np.uint8) if self.colours is None else self.colours
+
+    @property
     def matrix(self) -> FloatArray:
         """(3, 3) camera matrix, pixel centres at integers."""
         return self.camera.lens.matrix
@@ -137,6 +176,12 @@ class Export:
         assert self.stretch is not None
         return self.stretch
 
+    @property
+    def chosen_row(self) -> float:
+        """The row that the user chose, of a format that offers a choice."""
+        last = self.line_count - 1.0
+        return {"first": 0.0, "middle": last / 2, "last": last}[self.row]
+
     def row_delay(self, row: float) -> float:
         """Time in frame intervals from row 0 to a row; negative where the sensor reads backwards."""
         return self.camera.shutter.readout_ratio * row / self.line_count
@@ -151,13 +196,21 @@ class Export:
 
     def poses_after(self, delay: float) -> FloatArray:
         """(f, 3, 4) cam_from_world of each frame so many frame intervals after row 0 is read."""
-        trajectory = self.frames.scene.trajectory
-        if trajectory is None:
-            raise InputError(
-                "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
-                "unknown; calibrate with the method auto."
-            )
-        return trajectory.cam_from_world(self.frames.scene.frame_times + delay)
+        return self.trajectory.cam_from_world(self.frames.scene.frame_times + delay)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The continuous trajectory of a format with poses.
+
+        Raises:
+            InputError: There is only a pose per frame.
+        """
+        return trajectory_of(self.frames)
+
+    @property
+    def rate(self) -> float:
+        """Frames per second."""
+        return 1 / self.frame_interval_s
 
     @property
     def image_names(self) -> tuple[str, ...]:
@@ -165,9 +218,26 @@ class Export:
         return tuple(name if "." in name else f"{name}.png" for name in self.frames.names)
 
 
+def trajectory_of(stretch: Stretch) -> Trajectory:
+    """The continuous trajectory of a stretch.
+
+    Raises:
+        InputError: It has none.
+    """
+    if stretch.scene.trajectory is None:
+        raise InputError(
+            "this calibration has a pose per frame and no continuous trajectory, so the poses of other rows are "
+            "unknown; calibrate with the method auto."
+        )
+    return stretch.scene.trajectory
+
+
 def comment(statement: Mapping[str, object]) -> str:
-    """The statement as lines of comment, for YAML and text files."""
-    return "".join(f"# {name}: {value}\n" for name, value in statement.items())
+    """The statement as lines of comment, for YAML and text files; what is no plain value, as JSON."""
+    return "".join(
+        f"# {name}: {json.dumps(value) if isinstance(value, dict | list) else value}\n"
+        for name, value in statement.items()
+    )
 
 
 def json_bytes(document: Mapping[str, object]) -> bytes:
