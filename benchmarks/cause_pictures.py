@@ -155,6 +155,7 @@ DRAWINGS: dict[str, Draw] = {
     "vibration": _vibration,
     "misfit": _misfit,
     "frame_times": _stamps(_EVEN, _EVEN + 0.12 * np.random.default_rng(2).standard_normal(10)),
+    "capture_jitter": _stamps(_EVEN + 0.1 * np.random.default_rng(4).standard_normal(10), _EVEN),
     "dropped_frames": _stamps(np.delete(np.arange(11.0), 5), _EVEN),
     "missing_frames": _stamps(np.delete(np.arange(11.0), 5), np.delete(np.arange(11.0), 5)),
     "misplaced": _stamps(np.array([0, 1, 2, 7, 4, 5, 6, 3, 8, 9.0]), _EVEN),

@@ -1,10 +1,10 @@
 """Whether cameras that are not rigid and clocks that are not even are found out, and called by their name.
 
-Drawn clips that determine a camera are rendered without a fault, and with each fault of `rssc.simulation.faults` at
-strengths from harmless to gross. A fault *moves* a parameter where the answer differs from that of the same clip
-without it by more than 2 of its own sigmas, or where there is no answer; the verdict must then name the right cause
-first. Untagged slow motion whose readout a sensor may have cannot be told by any means; such clips are shown, and left
-out of the figures.
+Drawn clips that determine a camera are calibrated without a fault, and with each fault of `rssc.simulation.faults` at
+strengths from harmless to gross: many from simulated tracks (`faulty_tracks`), fewer from rendered frames. A fault
+*moves* a parameter where the answer differs from that of the same clip without it by more than 2 of its own sigmas, or
+where there is no answer; the verdict must then name the right cause first. Untagged slow motion whose readout a sensor
+may have cannot be told by any means; such clips are shown, and left out of the figures.
 """
 
 import argparse
@@ -69,7 +69,7 @@ TRIALS: dict[str, Trial] = {
     "electronic_rotation": _ELECTRONIC,
     "electronic_rows": _ELECTRONIC,
     # The words of vibration name uneven frames, too: both bend the motion between frames, and neither is in the file.
-    "capture_jitter": _trial(_JITTER, "frame_times", "vibration"),
+    "capture_jitter": _trial(_JITTER, "capture_jitter", "frame_times", "vibration"),
     "stamp_jitter": _trial(_JITTER, "frame_times"),
     "dropped_frames": _trial((1, 1, 1, 2, 2, 3, 4, 6), "dropped_frames", "frame_times"),
     "dropped_and_repeated": _trial((1, 2, 3, 5, 8, 12, 20, 30), "dropped_frames", "frame_times"),
@@ -115,17 +115,23 @@ def focal_is_known(one: FaultyOutcome) -> bool:
     return all(outcome.inside(name) and outcome.half_width(name) < OPTICAL_BAR * outcome.truth[name] for name in names)
 
 
+def _pair(one: FaultyOutcome) -> tuple[Draw, bool]:
+    """What a clip has in common with its twin."""
+    return one.case.drawn, one.case.rendered
+
+
 def figures_of(outcomes: Sequence[FaultyOutcome]) -> Figures:
     """What all outcomes come to."""
-    twins: dict[Draw, FaultyOutcome] = {one.case.drawn: one for one in outcomes if one.case.fault == CLEAN}
+    twins = {_pair(one): one for one in outcomes if one.case.fault == CLEAN}
     clean = list(twins.values())
     faulty = [one for one in outcomes if one.case.fault != CLEAN and one.case.tellable]
-    moved = [one for one in faulty if moves(one, twins.get(one.case.drawn))]
+    moved = [one for one in faulty if moves(one, twins.get(_pair(one)))]
     beyond = [one for one in (*clean, *faulty) if is_beyond(one)]
     optical = [one for one in faulty if one.case.fault == "optical_stabilisation" and one.case.strength <= OPTICAL_PX]
     by_fault = {fault: [is_right(one) for one in moved if one.case.fault == fault] for fault in TRIALS}
     figures: dict[str, object] = {
         "clips": len(outcomes),
+        "rendered": sum(one.case.rendered for one in outcomes),
         "untellable": sum(not one.case.tellable for one in outcomes),
         "moved": len(moved),
         "ok_beyond_4_sigma": len(beyond),
@@ -174,15 +180,18 @@ def cases(options: argparse.Namespace) -> list[FaultyDraw]:
     faults: list[str] = options.faults or list(TRIALS)
     every = {fault: trial.strengths for fault, trial in TRIALS.items()}
     # Clips are those of all faults, whichever are asked for.
-    bases = base_draws(options.clean, FITTED if options.fit else REPORTED, every)
-    wanted = faulty_cases(bases, every, options.clips, options.clean)
+    bases = base_draws(max(options.clean, options.rendered_clean), FITTED if options.fit else REPORTED, every)
+    wanted = faulty_cases(bases, every, options.clips, options.clean, rendered=False)
+    wanted += faulty_cases(bases, every, options.rendered_clips, options.rendered_clean, rendered=True)
     return [case for case in wanted if case.fault in (CLEAN, *faults)]
 
 
 def measure(argv: list[str]) -> Figures:
     parser = argparse.ArgumentParser(prog="python -m benchmarks causes", description=__doc__)
-    parser.add_argument("--clips", type=int, default=8, help="clips of each fault")
+    parser.add_argument("--clips", type=int, default=8, help="clips of each fault from tracks")
     parser.add_argument("--clean", type=int, default=40, help="clips without a fault; faults are put on the same ones")
+    parser.add_argument("--rendered-clips", type=int, default=2, help="clips of each fault that are rendered")
+    parser.add_argument("--rendered-clean", type=int, default=10, help="the same without a fault")
     parser.add_argument("--faults", nargs="*", choices=list(TRIALS), help="only these")
     parser.add_argument("--fit", action="store_true", help="the seeds on which limits are fitted; no report")
     add_options(parser)
@@ -190,27 +199,31 @@ def measure(argv: list[str]) -> Figures:
     if options.fit:
         print("seeds for fitting: figures of this run are none of the benchmark's")
     print("errors in standard deviations; the ratio and sigma are the error of the readout and its bar, true intervals")
-    print(f"{'fault':22s} {'':7s} {HEADING}")
+    print(f"{'fault':22s} {'':7s} {'':6s} {HEADING}")
     outcomes: list[FaultyOutcome] = []
-    twins: dict[Draw, FaultyOutcome] = {}
+    twins: dict[tuple[Draw, bool], FaultyOutcome] = {}
     for one in run_faulty_draws(cases(options), options.jobs, options.keep, options.frames_cache):
         outcomes.append(one)
         if one.case.fault == CLEAN:
-            twins[one.case.drawn] = one
-        print(f"{one.case.fault:22s} {one.case.strength:7.4g} {line_of(one.outcome)}{_remark(one, twins)}", flush=True)
+            twins[_pair(one)] = one
+        kind = "" if one.case.rendered else "tracks"
+        print(
+            f"{one.case.fault:22s} {one.case.strength:7.4g} {kind:6s} {line_of(one.outcome)}{_remark(one, twins)}",
+            flush=True,
+        )
     print("\nclips by verdict: status, and the cause that is named first\n")
     print(confusion(outcomes))
     return figures_of(outcomes)
 
 
-def _remark(one: FaultyOutcome, twins: Mapping[Draw, FaultyOutcome]) -> str:
+def _remark(one: FaultyOutcome, twins: Mapping[tuple[Draw, bool], FaultyOutcome]) -> str:
     """What there is to say about a clip beside its numbers."""
     if not one.case.tellable:
         return "  (cannot be told)"
     found = ["OK BEYOND 4 SIGMA"] * is_beyond(one)
     if one.case.fault == CLEAN:
         found += ["ACCUSED"] * is_accused(one)
-    elif moves(one, twins.get(one.case.drawn)):
+    elif moves(one, twins.get(_pair(one))):
         found.append("moved" if is_right(one) else f"moved, CALLED {one.causes[0] if one.causes else 'NOTHING'}")
     return "".join(f"  {remark}" for remark in found)
 

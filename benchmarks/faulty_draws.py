@@ -23,7 +23,8 @@ from benchmarks.drawn_clips import (
     read_content,
     read_outcome,
 )
-from benchmarks.draws import SEEDS, Draw, clip_of, content_of, draw
+from benchmarks.draws import SEEDS, Content, Draw, clip_of, content_of, draw
+from benchmarks.faulty_tracks import calibrate_tracks
 from benchmarks.pool import run_kept
 from rssc.errors import InputError, RsscError
 from rssc.model.calibration import Calibration
@@ -32,6 +33,7 @@ from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip
 from rssc.simulation.clip_files import VIDEO_NAME, write_images
 from rssc.simulation.faults import Faults, FaultyClip, make_faults
+from rssc.simulation.faults.capture import even_capture
 from rssc.simulation.faults.files import write_stamped_images, write_stamped_video
 
 REPORTED = range(5_000, 6_000)
@@ -41,6 +43,8 @@ FITTED = SEEDS["fit"][5_000:]
 assert all(set(REPORTED).isdisjoint(seeds) for seeds in SEEDS.values())
 
 CLEAN = "clean"
+OF_FILES = frozenset({"tagged_slow_motion"})
+"""Faults that only a file tells: tracks do not have them."""
 _MOTIONS = ("hand_held", "shaky", "walking")
 _FRAMES = 60
 _USUAL_READOUT_S = 0.035
@@ -57,6 +61,8 @@ class FaultyDraw:
     fault: str = CLEAN
     """One of `rssc.simulation.faults.FAULTS`, or none."""
     strength: float = 0.0
+    rendered: bool = True
+    """Whether it is calibrated from its frames; otherwise from simulated tracks, see `faulty_tracks`."""
 
     def __str__(self) -> str:
         return f"{self.fault:22s} {self.strength:7.4g} {self.drawn}"
@@ -68,7 +74,9 @@ class FaultyDraw:
         return self.fault != "slow_motion" or played > _SLOWEST_READOUT_S
 
     def faults(self, clip: Clip) -> Faults:
-        """What is wrong with the clip; not for clean ones."""
+        """What is wrong with the clip."""
+        if self.fault == CLEAN:
+            return Faults(even_capture(len(clip)))
         return make_faults(self.fault, self.strength, clip.motion, clip.camera, len(clip), [self.drawn.seed, 20])
 
 
@@ -139,6 +147,10 @@ def run_faulty(case: FaultyDraw, cache_to: Path | None) -> FaultyOutcome:
         cache_to: Folder to keep frames in.
     """
     drawn, clip = case.drawn, clip_of(case.drawn)
+    if not case.rendered:
+        content, began = content_of(clip), time.perf_counter()
+        found = calibrate_tracks(clip, case.faults(clip), drawn.seed)
+        return _outcome(case, clip, content, found, time.perf_counter() - began)
     with tempfile.TemporaryDirectory() as scratch:
         folder = faulty_frames(case, clip, Path(scratch) if cache_to is None else cache_to)
         content = read_content(folder) if case.fault == CLEAN else content_of(clip)
@@ -151,8 +163,12 @@ def run_faulty(case: FaultyDraw, cache_to: Path | None) -> FaultyOutcome:
         except RsscError as error:
             outcome = DrawnOutcome(drawn, content, "refused", reasons=(str(error),))
             return FaultyOutcome(case, outcome, ())
-        outcome = compare(drawn, clip, content, found, time.perf_counter() - began)
-        return FaultyOutcome(case, in_true_intervals(outcome, found), found.causes)
+        return _outcome(case, clip, content, found, time.perf_counter() - began)
+
+
+def _outcome(case: FaultyDraw, clip: Clip, content: Content, found: Calibration, seconds: float) -> FaultyOutcome:
+    outcome = compare(case.drawn, clip, content, found, seconds)
+    return FaultyOutcome(case, in_true_intervals(outcome, found), found.causes)
 
 
 def in_true_intervals(outcome: DrawnOutcome, found: Calibration) -> DrawnOutcome:
@@ -214,12 +230,12 @@ def read_faulty(line: str) -> FaultyOutcome:
     """An outcome as `run_faulty_draws` keeps it."""
     fields: dict[str, Any] = json.loads(line)
     case: dict[str, Any] = fields["case"]
-    drawn = FaultyDraw(Draw(**case["drawn"]), case["fault"], case["strength"])
+    drawn = FaultyDraw(Draw(**case["drawn"]), case["fault"], case["strength"], case.get("rendered", True))
     return FaultyOutcome(drawn, read_outcome(json.dumps(fields["outcome"])), tuple(fields["causes"]))
 
 
 def faulty_cases(
-    bases: Sequence[Draw], strengths: Mapping[str, Sequence[float]], clips: int, clean: int
+    bases: Sequence[Draw], strengths: Mapping[str, Sequence[float]], clips: int, clean: int, rendered: bool
 ) -> list[FaultyDraw]:
     """Clean clips, and clips of every fault on the same draws, so that each has its clean twin.
 
@@ -228,16 +244,21 @@ def faulty_cases(
         strengths: Of every fault, from harmless to gross.
         clips: Of every fault; its strengths are spread over them.
         clean: Clean ones.
+        rendered: Whether they are rendered.
     """
-    twins = [FaultyDraw(drawn) for drawn in bases[:clean]]
+    if clean == 0:
+        return []
+    twins = [FaultyDraw(drawn, rendered=rendered) for drawn in bases[:clean]]
     # Every fault begins on another of its clips, so that the strongest of all are not on the same few.
     faulty = (
         FaultyDraw(
             bases[(number * clips + (i + number) % clips) % clean],
             fault,
-            of_fault[round(i * (len(of_fault) - 1) / max(clips - 1, 1))],
+            of_fault[int((i + 0.5) * len(of_fault) / clips)],
+            rendered,
         )
         for number, (fault, of_fault) in enumerate(strengths.items())
         for i in range(clips)
+        if rendered or fault not in OF_FILES
     )
     return list(chain(twins, faulty))

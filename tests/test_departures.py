@@ -8,12 +8,11 @@ import pytest
 from rssc.inference.infer import infer
 from rssc.model import Camera, Shutter
 from rssc.model.scene import Scene
-from rssc.model.tracks import Tracks
 from rssc.pipeline.causes import find_wrong_models
 from rssc.simulation import simulate_scene
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.faults import faulty_scene, make_faults
-from rssc.simulation.faults.projection import faulty_project
+from rssc.simulation.faults.clip_tracks import clip_tracks
 from rssc.solver.problem import with_trajectory
 
 FRAMES = 50
@@ -56,26 +55,12 @@ def hand_held_scene(kind, share, seed=44):
     options = ClipOptions(640, 480, FRAMES, lens=typical_lens("radial", 640, 480), readout_ratio=0.5, seed=seed)
     clip, rng = render_clip(options), np.random.default_rng(seed)
     faults = make_faults(kind, share, clip.motion, clip.camera, FRAMES, seed)
-    points, frames, numbers, pixels = [], [], [], []
-    for begin in range(0, FRAMES, 4):
-        new = clip.world_points(begin, rng.uniform((5, 5), (634, 474), (40, 2)))
-        for frame in range(max(0, begin - 10), min(FRAMES, begin + 10)):
-            seen = np.flatnonzero(clip.observe(new, frame)[1])
-            shown = faulty_project(clip.camera, clip.motion, new[seen], np.full(len(seen), frame), faults)
-            shown += 0.05 * rng.standard_normal(shown.shape)
-            inside = ((shown > 1) & (shown < (638, 478))).all(axis=1)
-            frames.append(np.full(inside.sum(), frame))
-            numbers.append(seen[inside] + sum(map(len, points)))
-            pixels.append(shown[inside])
-        points.append(new)
-    points, frames, numbers, pixels = map(np.concatenate, (points, frames, numbers, pixels))
-    order = np.lexsort((frames, numbers))
-    tracks = Tracks(
-        FRAMES, len(points), frames[order], numbers[order], pixels[order], np.full(len(frames), 0.05)
-    )  # fmt: skip
-    long = tracks.lengths >= 3
+    tracks, points = clip_tracks(clip, faults, rng)
+    tracks = replace(
+        tracks, pixels=tracks.pixels + 0.05 * rng.standard_normal((len(tracks), 2)), sigmas=np.full(len(tracks), 0.05)
+    )
     poses = clip.motion.cam_from_world(np.arange(FRAMES))
-    return Scene(clip.camera, tracks.select_points(long), points[long], poses)
+    return Scene(clip.camera, tracks, points, poses)
 
 
 @pytest.mark.parametrize("kind", ["electronic_rotation", "electronic_rows"])

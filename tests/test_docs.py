@@ -22,7 +22,7 @@ from tools.command_reference import PAGE, command_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-PARSED = {"calibrate", "catalog", "demo", "experiment", "app"}
+PARSED = {"calibrate", "catalog", "track", "demo", "experiment", "app"}
 """Commands that take long, or serve: their words are read by the command line, and the files they name are there."""
 NOT_RUN = {
     "pip install . && rssc demo": "needs a new environment; the workflows run it",
@@ -90,7 +90,7 @@ def prepared(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert cli.run(["calibrate", "clip.mp4", "-o", "out", "-q"]) == 0
-        for name in ("monday", "tuesday"):
+        for name in ("monday", "tuesday", "tracked"):
             shutil.copytree("out", name)
         shutil.copytree("out", "rssc_demo", dirs_exist_ok=True)
         calibration = rssc.Calibration.load("out/calibration.json")
@@ -114,7 +114,13 @@ def inside(prepared, monkeypatch):
         assert Path(source).exists()
         return rssc.Calibration.load("out/calibration.json")
 
+    def tracked(source, calibration, **options):
+        """The same, of few frames."""
+        assert Path(source).exists()
+        return rssc.Calibration.load(calibration)
+
     monkeypatch.setattr(rssc, "calibrate", calibrated)
+    monkeypatch.setattr(rssc, "track", tracked)
     asked = inspect.signature(rssc.catalog)
 
     def catalogued(*arguments, **options):
@@ -143,6 +149,8 @@ def test_commands(line, inside, capsys):
         assert cli.run([command, *words]) == 0, capsys.readouterr().err
         return
     parsed = cli._parse(command, words)
+    if command == "track":
+        assert parsed.source.exists() and parsed.calibration.exists(), RUN[line]
     if command in ("calibrate", "catalog"):
         assert all(source.exists() for source in parsed.sources), RUN[line]
 

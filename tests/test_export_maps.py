@@ -1,5 +1,6 @@
 """Exports that are no camera with a pose: maps, tracks and numbers; and the trust that all exports carry."""
 
+import csv
 import io
 import json
 from dataclasses import replace
@@ -186,7 +187,10 @@ def found_statement(paths):
     if name.endswith((".json", ".npz")):
         document = json.loads(texts[name])
         return document.get("rssc", document)
-    said = dict(row[2:].split(": ", 1) for row in texts[name].splitlines() if row.startswith("# ") and ": " in row)
+    if name.endswith(".gcsv"):
+        said = {row[0]: row[1] for row in csv.reader(texts[name].splitlines()) if len(row) == 2}
+    else:
+        said = dict(row[2:].split(": ", 1) for row in texts[name].splitlines() if row.startswith("# ") and ": " in row)
     return said | {key: json.loads(said[key]) for key in ("reasons", "sigma", "covariance")}
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.inference.frame_timing import choose_times, find_jumps
+from rssc.inference.capture_jitter import find_jitter
+from rssc.inference.frame_timing import TIMING, choose_times, find_jumps
 from rssc.inference.motion import loose_prior
 from rssc.inference.robust import robust_adjust
 from rssc.model import Camera, Shutter
@@ -54,6 +55,25 @@ def test_missing_frames_are_found_where_the_image_jumps():
     found = choose_times(given, tracks, {}, common)
     assert found.missing == (gap,)
     np.testing.assert_allclose(np.diff(found.adjustment.scene.frame_times), np.diff(true))
+
+
+def test_frames_that_were_taken_unevenly_get_their_times():
+    given, tracks, true, common = adjusted("capture_jitter", 0.05)
+    found = choose_times(given, tracks, {}, common)
+    assert found.jitter is not None and (found.name, found.evidence) == ("given", 0.0)
+    late = true - given.scene.frame_times
+    assert np.corrcoef(found.jitter, late)[0, 1] > 0.8
+    errors = [abs(one.scene.camera.shutter.readout_ratio - 0.5) for one in (given, found.adjustment)]
+    assert errors[1] < 0.5 * errors[0] or errors[1] < 0.003
+
+
+def test_even_frames_and_poses_that_are_off_in_any_direction_are_no_jitter():
+    given, *_ = adjusted(None, 0.0)
+    found = find_jitter(given.scene)
+    assert found is not None and found.evidence < 1
+    sideways, *_ = adjusted("electronic_rotation", 0.3)
+    found = find_jitter(sideways.scene)
+    assert found is not None and found.evidence < TIMING.jitter_margin
 
 
 @pytest.mark.parametrize("reach", [1, 3])

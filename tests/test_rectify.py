@@ -14,7 +14,7 @@ import pytest
 from rssc.errors import InputError
 from rssc.model import Camera, Lens
 from rssc.outputs.rectify import Rectifier, RectifyOptions, expand, rectify_frame
-from rssc.outputs.rectify_footage import _stretches_of, rectify_footage
+from rssc.outputs.rectify_footage import rectify_footage, stretches_of
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.rectification import rectification_quality
 from rssc.simulation.truth import true_calibration, true_scene
@@ -252,10 +252,10 @@ def test_of_several_sources_each_has_its_own_trajectory(clip, calibration, tmp_p
     first = calibration.stretches[0]
     other = replace(first, scene=replace(first.scene, points=first.scene.points * 1.1), source="b")
     both = replace(calibration, stretches=(replace(first, source="a"), other))
-    assert _stretches_of(Path("b"), both) == [other]
-    assert _stretches_of(tmp_path / "b", both) == [other]
+    assert stretches_of(Path("b"), both) == [other]
+    assert stretches_of(tmp_path / "b", both) == [other]
     with pytest.raises(InputError, match="give one of a, b"):
-        _stretches_of(Path("c"), both)
+        stretches_of(Path("c"), both)
 
 
 def test_the_command_says_what_it_did(calibration, video, tmp_path):

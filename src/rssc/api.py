@@ -20,10 +20,18 @@ from rssc.footage.image_folder import IMAGE_SUFFIXES
 from rssc.io.files import make_folder
 from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
+from rssc.outputs.dataset import Dataset, write_dataset
 from rssc.outputs.evaluate import Evaluation
 from rssc.outputs.evaluate import evaluate as compare_with_truth
 from rssc.outputs.exporters import write_export
-from rssc.outputs.options import EvaluateOptions, ExportOptions, RectifyOptions, ReportOptions, SimulateOptions
+from rssc.outputs.options import (
+    DatasetOptions,
+    EvaluateOptions,
+    ExportOptions,
+    RectifyOptions,
+    ReportOptions,
+    SimulateOptions,
+)
 from rssc.outputs.progress import wanted_progress
 from rssc.outputs.rectify_footage import RectifiedFootage, rectify_footage
 from rssc.outputs.report import write_report
@@ -31,8 +39,9 @@ from rssc.outputs.result_folder import REPORT_NAME
 from rssc.pipeline.calibrate import calibrate_sources
 from rssc.pipeline.check import Check
 from rssc.pipeline.check import check as check_source
-from rssc.pipeline.options import CalibrateOptions, SourceOptions
+from rssc.pipeline.options import CalibrateOptions, SourceOptions, TrackOptions
 from rssc.pipeline.target import calibrate_target
+from rssc.pipeline.track import track_clip
 from rssc.runtime.progress import Progress, Stages
 from rssc.runtime.threads import use_threads
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -84,6 +93,36 @@ def _check_target(sources: Sequence[Path], options: CalibrateOptions) -> None:
         raise InputError("a calibration with a target starts by itself and adjusts with te; leave out init and method.")
     if len(sources) != 1:
         raise InputError(f"a calibration with a target takes one source; there are {len(sources)}.")
+
+
+def track(
+    source: Name,
+    calibration: Calibration | Name,
+    options: TrackOptions | None = None,
+    *,
+    work: Name | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Calibration:
+    """Places every frame of a clip, with a camera that is calibrated.
+
+    Args:
+        source: A video file or a folder of images.
+        calibration: Of the camera that took it, from this clip or another one in the same mode.
+        options: How.
+        work: Folder in which the state of the run is kept; another run with the same input goes on there.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `TrackOptions`.
+
+    Returns:
+        The calibration with stretches that cover the whole clip: one where all of it hangs together.
+    """
+    chosen, found = _chosen(TrackOptions, options, changes), _loaded(calibration)
+    folder = None if work is None else Path(work)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return track_clip(_existing(source), found, chosen, folder, report)
 
 
 def check(
@@ -187,6 +226,34 @@ def export(
     chosen = _chosen(ExportOptions, options, changes)
     with wanted_progress(progress) as report:
         return write_export(found, to, Path(output), chosen, report)
+
+
+def dataset(
+    source: Name,
+    calibration: Calibration | Name,
+    kind: str,
+    output: Name,
+    options: DatasetOptions | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Writes frames, poses and coloured points as a dataset that another tool trains on.
+
+    Args:
+        source: The video or the folder of images that was calibrated.
+        calibration: With its stretches.
+        kind: What it is for, one of `rssc.names.DATASET_WORDS`.
+        output: A new folder.
+        options: Which frames, and how they are written.
+        jobs: How many cores to use; all where not given.
+        progress: As for `calibrate`.
+        **changes: Fields of `DatasetOptions`.
+    """
+    chosen, found = _chosen(DatasetOptions, options, changes), _loaded(calibration)
+    with use_threads(jobs), wanted_progress(progress) as report:
+        return write_dataset(source, found, kind, output, chosen, progress=report)
 
 
 def report(

@@ -36,6 +36,13 @@ FORMAT_WORDS = {
     "row-times": "array (npz): when every pixel is read, in seconds after the frame's time stamp",
 }
 """What each format holds."""
+DATASET_WORDS = {
+    "colmap": "frames rectified and undistorted, with images/ and sparse/0 of one PINHOLE camera: gaussian-splatting, "
+    "gsplat's trainer, nerfstudio, and whatever else reads COLMAP and takes a global shutter for granted",
+    "nerfstudio": "frames as filmed, with images/, transforms.json for 3dgs-deblur and gsplat.npz for gsplat",
+    "ncore": "frames as filmed, as NVIDIA's NCore v4 with its rolling-shutter camera, for 3dgrut (needs nvidia-ncore)",
+}
+"""What each kind of dataset has."""
 
 if TYPE_CHECKING:
     LensName = str

@@ -23,6 +23,7 @@ from rssc.cli.cache import Cache
 from rssc.cli.calibrate import Calibrate
 from rssc.cli.catalog import Catalog
 from rssc.cli.check import Check
+from rssc.cli.dataset import Dataset
 from rssc.cli.demo import Demo
 from rssc.cli.evaluate import Evaluate
 from rssc.cli.experiment import STUDIES, Experiment
@@ -31,6 +32,7 @@ from rssc.cli.options import REGISTRY, Printing
 from rssc.cli.rectify import Rectify
 from rssc.cli.report import Report
 from rssc.cli.simulate import Simulate
+from rssc.cli.track import Track
 from rssc.errors import InputError, error_words
 from rssc.runtime.ending import ToldToEnd, end_at_once, ending_on_signals
 
@@ -42,9 +44,11 @@ COMMANDS = {
     "app": App,
     "check": Check,
     "calibrate": Calibrate,
+    "track": Track,
     "catalog": Catalog,
     "rectify": Rectify,
     "export": Export,
+    "dataset": Dataset,
     "report": Report,
     "evaluate": Evaluate,
     "simulate": Simulate,

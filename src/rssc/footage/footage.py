@@ -167,19 +167,25 @@ def read_footage(
         findings.append(_repeated(repeats, times, cadence))
         times = times[~repeats] if cadence is None else times[0] + cadence_times(times, repeats, cadence)
         images, numbers = _only(images, ~repeats), numbers[~repeats]
-    gaps: FloatArray = np.diff(times) / usual_interval(times)
-    if np.any(gaps > FOOTAGE.gap):
-        missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
-        words = f"{missing} missing frames leave gaps in the time stamps."
-        findings.append(Finding("missing_frames", words, float(missing)))
-    elif np.ptp(gaps) > FOOTAGE.rate_variation:
-        words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
-        findings.append(Finding("variable_rate", words, float(np.ptp(gaps)) / FOOTAGE.rate_variation))
+    findings += uneven_times(times)
     notes = [*listed.notes, *remarks, *(finding.words for finding in findings if not finding.doubted)]
     if any(finding.cause == "interlacing" for finding in findings):
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
     return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata)
+
+
+def uneven_times(times: FloatArray) -> list[Finding]:
+    """What is said of (n,) time stamps that do not come at one interval."""
+    gaps: FloatArray = np.diff(times) / usual_interval(times)
+    if np.any(gaps > FOOTAGE.gap):
+        missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
+        words = f"{missing} missing frames leave gaps in the time stamps."
+        return [Finding("missing_frames", words, float(missing))]
+    if np.ptp(gaps) > FOOTAGE.rate_variation:
+        words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
+        return [Finding("variable_rate", words, float(np.ptp(gaps)) / FOOTAGE.rate_variation)]
+    return []
 
 
 def _only(images: Image, keep: Mask) -> Image:

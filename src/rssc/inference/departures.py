@@ -39,7 +39,7 @@ class DepartureConstants(Constants):
     breathing: float = 0.05
     """The same of the share by which the focal length follows each cosine; zooms go farther, and are clear."""
     turning: float = 0.5
-    """The same of the readout ratio that frames seem to have about one axis, or in fast motion, beside another one."""
+    """The same of the readout ratio that frames seem to have when they turn, or turn fast, beside another one."""
     stabiliser_doubt: float = 0.5
     """Share of what optical stabilisation does to the estimate that stays uncertain when it is taken out: what its
     filter is like and where its way ends is unknown. On simulated tracks (seeds 60 and 61) 40 to 60 % was left."""
@@ -49,13 +49,17 @@ class DepartureConstants(Constants):
     """Probability by chance below which a lens that moves is believed. On simulated tracks (seeds 60 and 61, hand-held
     and shaky) rigid cameras had 0.2 or more, principal points that move by 1.2 px rms 2e-5 or less."""
     turning_chance: float = 1e-4
-    """The same for frames that turn within: on simulated tracks (seeds 44 and 45) rigid cameras had 0.04 or more,
-    stabilisers that turn back a tenth or more of the fast rotation 3e-5 or less; jitter of the frame times 5e-4."""
+    """The same for frames that turn within: on simulated tracks (seeds 15001, 15002 and 15010) rigid cameras had 0.5 or
+    more, stabilisers that turn back a tenth of the fast rotation 2e-5 or less; jitter of the frame times 6e-3, a real
+    Kinect 2e-3."""
     most_way: float = 0.02
     """Largest way of a principal point, root mean square over the image's larger side, that can be a stabilised
     lens's: it moves by a degree or two."""
     most_change: float = 0.05
     """Largest change of a focal length, as a share of it, that can be focusing. Chosen by hand."""
+    least_change: float = 6e-4
+    """Smallest change of a focal length, root mean square as a share of it, that is looked at: 0.2 px in the corners of
+    640. Stabilised frames (simulated tracks, seed 44) seemed to breathe by 5e-4 beside what they do."""
     span: int = 3
     """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
     least_tracks: int = 15
@@ -95,20 +99,23 @@ def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
     scores = score_patterns(adjustment, np.concatenate(list(patterns.values())))
     if scores is None:
         return ()
-    chosen = _believed(scores, {name: len(own) for name, own in patterns.items()})
-    if not chosen:
-        return ()
-    fit = scores.fit(_index(chosen))
-    assert fit is not None
-    held = _held(fit, chosen)
-    found: list[Departure] = []
-    begin = 0
-    for name, (index, probability) in chosen.items():
-        part = held.part(slice(begin, begin + len(index)))
-        movement = np.einsum("p,pmc->mc", part.amplitudes, patterns[name])
-        found.append(_departure(scene, name, part, probability, movement))
-        begin += len(index)
-    return tuple(found)
+    ends = np.cumsum([len(own) for own in patterns.values()]).tolist()
+    index = {name: list(range(end - len(patterns[name]), end)) for name, end in zip(patterns, ends, strict=True)}
+    while chosen := _believed(scores, index):
+        found: dict[str, Departure] = {}
+        fit = scores.fit(_index(chosen))
+        assert fit is not None
+        held, begin = _held(fit, chosen), 0
+        for name, (own, probability) in chosen.items():
+            part = held.part(slice(begin, begin + len(own)))
+            movement = np.einsum("p,pmc->mc", part.amplitudes, patterns[name])
+            found[name] = _departure(scene, name, part, probability, movement)
+            begin += len(own)
+        small = {name for name, one in found.items() if one.amount < _KINDS[name].least}
+        if not small:
+            return tuple(found.values())
+        index = {name: own for name, own in index.items() if name not in small}
+    return ()
 
 
 def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[Adjustment, tuple[Departure, ...]]:
@@ -140,11 +147,9 @@ _Chosen = dict[str, tuple[list[int], float]]
 """By kind: which of all patterns are its own, and the probability of what they show by chance."""
 
 
-def _believed(scores: PatternScores, counts: Mapping[str, int]) -> _Chosen:
+def _believed(scores: PatternScores, index: Mapping[str, list[int]]) -> _Chosen:
     """Kinds that cannot be chance, each the most certain beside those before it: what one explains is no sign of
     another."""
-    ends = np.cumsum(list(counts.values())).tolist()
-    index = {name: list(range(end - counts[name], end)) for name, end in zip(counts, ends, strict=True)}
     chosen: _Chosen = {}
     while True:
         before = _index(chosen)
@@ -222,6 +227,8 @@ class _Kind(NamedTuple):
     """Share of what it does that stays uncertain when it is taken out; None where it cannot be."""
     unit: Callable[[Scene], float]
     """Sum over the observations of the squared movements, in pixels, that an amount of 1 makes."""
+    least: float
+    """Amount below which it does no harm."""
     most: Callable[[Scene], float]
     """Amount up to which it can be taken out."""
     beyond: str
@@ -235,6 +242,7 @@ _KINDS = {
         DEPARTURES.chance,
         DEPARTURES.stabiliser_doubt,
         _count,
+        0.0,
         _longest_way,
         "electronic_stabilisation",
     ),
@@ -244,6 +252,7 @@ _KINDS = {
         DEPARTURES.chance,
         DEPARTURES.breathing_doubt,
         _outward_squares,
+        DEPARTURES.least_change,
         _largest_change,
         "zoom",
     ),
@@ -253,6 +262,7 @@ _KINDS = {
         DEPARTURES.turning_chance,
         None,
         _count,
+        0.0,
         _longest_way,
         "electronic_stabilisation",
     ),

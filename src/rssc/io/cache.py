@@ -54,6 +54,8 @@ class Cache:
     """Entries in a folder, of which only files of ours are touched."""
 
     folder: Path
+    limit_bytes: int | None = None
+    """Of all entries together; `CACHE.limit_bytes` where not given."""
 
     def entries(self) -> list[Path]:
         """Files of complete entries, the one that was not used for longest first."""
@@ -113,7 +115,7 @@ class Cache:
                 if time.time() - path.stat().st_mtime > CACHE.stale_seconds:
                     path.unlink(missing_ok=True)
         entries = self.entries()
-        excess = sum(map(_size, entries)) - CACHE.limit_bytes
+        excess = sum(map(_size, entries)) - (self.limit_bytes or CACHE.limit_bytes)
         for path in entries:
             if excess <= 0:
                 return

@@ -106,6 +106,31 @@ def staged_folder(folder: Path, removed: Iterable[str] = ()) -> Generator[Path]:
             finish_moves(folder)
 
 
+@contextmanager
+def new_folder(folder: Path) -> Generator[Path]:
+    """Where to write a folder with folders in it, which appears under its name when all of it is complete.
+
+    Raises:
+        InputError: There is something of that name already, other than an empty folder.
+    """
+    refuse_full_folder(folder)
+    with naming(folder), made_folder(folder.parent) as parent, temporary_folder(parent) as staging:
+        inner = staging / "folder"
+        inner.mkdir()
+        yield inner
+        with suppress(FileNotFoundError):
+            folder.rmdir()  # an empty one; on some systems a folder cannot take its place
+        inner.rename(folder)
+
+
+def refuse_full_folder(folder: Path) -> None:
+    """Refuses a place for a new folder where something lies."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if folder.exists() or folder.is_symlink():
+        raise InputError(f"{folder} is there and not empty; choose another place, or remove it first.")
+
+
 def finish_moves(folder: Path) -> None:
     """Moves files that are complete to their places, JSON files last: they state what belongs to them."""
     complete = folder / _COMPLETE

@@ -49,6 +49,10 @@ def stretches_bytes(stretches: Sequence[Stretch]) -> bytes:
         if trajectory is not None:
             fields["control_poses"] = trajectory.control_poses
             fields["knots"] = np.array([trajectory.start, trajectory.knot_spacing])
+        if stretch.colours is not None:
+            fields["colours"] = stretch.colours
+        if stretch.world is not None:
+            fields["world"] = np.array(stretch.world)
         arrays |= {f"{i}/{name}": value for name, value in fields.items()}
     return npz_bytes(arrays)
 
@@ -93,4 +97,9 @@ def _stretch(path: Path, arrays: Mapping[str, NDArray[np.generic]], prefix: str)
         raise ValueError(f"it has {len(frame_times)} frames with {len(names)} names and {len(times_s)} times")
     if not np.all(np.diff(times_s) > 0) or not np.all(np.diff(frame_numbers) > 0) or frame_numbers[0] < 0:
         raise ValueError("its frames are not in order")
-    return Stretch(scene, times_s, frame_numbers, names, str(arrays[prefix + "source"]))
+    # Only a whole clip's have these.
+    colours = arrays[prefix + "colours"].astype(np.uint8, casting="safe") if prefix + "colours" in arrays else None
+    if colours is not None and colours.shape != points.shape:
+        raise ValueError(f"it has {len(points)} points and colours of shape {colours.shape}")
+    world = int(arrays[prefix + "world"]) if prefix + "world" in arrays else None
+    return Stretch(scene, times_s, frame_numbers, names, str(arrays[prefix + "source"]), colours, world)

@@ -48,6 +48,7 @@ CAUSES = {
     ),
     "uncertain": Cause("the footage tells too little"),
     "frame_times": Cause("frames taken at other times than the file says", doubted=False),
+    "capture_jitter": Cause("frames taken unevenly", doubted=False),
     "dropped_frames": Cause("missing frames that no time stamp tells of", doubted=False),
     "missing_frames": Cause("gaps in the time stamps", doubted=False),
     "misplaced": Cause("frames out of order", doubted=False),

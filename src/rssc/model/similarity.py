@@ -29,6 +29,16 @@ class Similarity:
         """(n, 3) transformed points."""
         return self.scale * points @ self.rotation.T + self.translation
 
+    def after(self, first: "Similarity") -> "Similarity":
+        """The similarity that does `first`, then this one."""
+        return Similarity(self.scale * first.scale, self.rotation @ first.rotation, self.apply(first.translation))
+
+    @property
+    def inverse(self) -> "Similarity":
+        """The way back."""
+        rotation = self.rotation.T
+        return Similarity(1 / self.scale, rotation, -rotation @ self.translation / self.scale)
+
     def apply_to_poses(self, cam_from_world: FloatArray) -> FloatArray:
         """(n, 3, 4) poses in the transformed world, with the camera's unit scaled alike.
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from rssc.model.arrays import ArrayEquality, FloatArray, IntArray
+from rssc.model.arrays import ArrayEquality, FloatArray, Image, IntArray
 from rssc.model.scene import Scene
 
 
@@ -19,6 +19,10 @@ class Stretch(ArrayEquality):
     """Name of each frame: the file name, or `frame_000123` for a video."""
     source: str
     """The file or folder that the frames come from."""
+    colours: Image | None = None
+    """(p, 3) red, green and blue of the points; None where they are unknown."""
+    world: int | None = None
+    """Stretches of one number share a world; None where a stretch has one of its own."""
 
     def over_whole_image(self, frame_interval_s: float) -> "Stretch":
         """The same stretch with its times at row 0 of the whole image, as if black bars were read as well."""

@@ -9,6 +9,7 @@ from rssc.names import LENS_NAMES, LensName
 
 Row = Literal["first", "middle", "last"]
 Border = Literal["black", "crop", "replicate"]
+ImageKind = Literal["png", "jpg"]
 Uncovered = Literal["omit", "keep"]
 _LARGEST_SIDE = 20_000
 _LONGEST_SMOOTHING = 60.0
@@ -93,6 +94,35 @@ class ExportOptions:
     def camera_words(self) -> tuple[str, ...]:
         """What was said of the camera."""
         return tuple(word for word in (self.brand, self.model, self.lens, self.setting) if word)
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Which frames a dataset has, and how they are written."""
+
+    stretch: int | None = None
+    """Which stretch of the calibration, counted from 0; each has a world of its own. The longest where not given."""
+    every: int = 1
+    """Keep one of so many frames."""
+    sharpest: bool = False
+    """Of each of these groups the sharpest frame, in place of the first."""
+    row: Row = "middle"
+    """The row (column, where the sensor reads sideways) whose time and pose rectified frames get."""
+    border: Border = "crop"
+    """Pixels of rectified frames that some did not see: cropped, black, or filled with the nearest pixels."""
+    images: ImageKind = "png"
+    """PNG, without loss; or JPEG (jpg), which is several times smaller."""
+    reencoded: bool = False
+    """Take a source whose contents differ from what was calibrated: a re-encoded copy, the same frame by frame."""
+
+    def __post_init__(self) -> None:
+        _check("row", self.row, Row)
+        _check("border", self.border, Border)
+        _check("images", self.images, ImageKind)
+        if self.every < 1:
+            raise InputError(f"every is {self.every}; expected 1 for all frames, 2 for one of two, and so on.")
+        if self.sharpest and self.every == 1:
+            raise InputError("sharpest chooses among groups of frames; say of how many, for instance every 3.")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def rectify_footage(
     source, output = Path(source), Path(output)
     require_source(source)
     options = options or RectifyOptions()
-    stretches, camera = _stretches_of(source, calibration, options.reencoded), calibration.camera
+    stretches, camera = stretches_of(source, calibration, options.reencoded), calibration.camera
     rectifiers, zoom, border = [Rectifier(stretch.scene, options) for stretch in stretches], 1.0, options.border
     if options.stabilise:
         smooth = stabilised(
@@ -150,7 +150,7 @@ def rectify_footage(
     return RectifiedFootage(np.array(plan.numbers), count, lens, window, zoom, notes)
 
 
-def _stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
+def stretches_of(source: Path, calibration: Calibration, reencoded: bool = False) -> list[Stretch]:
     """The stretches of a source, found by its contents.
 
     Where these are unknown or were changed, footage is found by its name, and a single source may have any name.

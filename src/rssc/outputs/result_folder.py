@@ -2,8 +2,13 @@
 
 import os
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
+from rssc.io.cache import Cache
 from rssc.io.calibration_file import STRETCHES_NAME, calibration_files, written_files
 from rssc.io.files import finish_moves, naming, staged_folder
 from rssc.io.ply import ply_bytes
@@ -17,6 +22,8 @@ REPORT_NAME = "report.html"
 POINTS_NAME = "points.ply"
 FAILED_NAME = "failed"
 """Folder within an earlier answer, for the reasons of a later run that gave none."""
+WORK_NAME = ".rssc-unfinished"
+"""Folder within an output folder, for the state of a long run that goes on where it was interrupted."""
 
 
 def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ...]:
@@ -30,10 +37,15 @@ def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ..
     folder = Path(folder)
     files: dict[str, bytes] = {}
     if calibration.stretches:
-        # Stretches do not share a world frame: these two files are those of the first.
+        # These two files are those of the world of the first stretch, which others rarely share.
         first = calibration.stretches[0]
-        files[TRAJECTORY_NAME] = tum_text(first.times_s, first.scene.cam_from_world).encode()
-        files[POINTS_NAME] = ply_bytes(first.scene.points)
+        alike = [one for one in calibration.stretches if one is first or one.world == first.world is not None]
+        times = np.concatenate([one.times_s for one in alike])
+        poses = np.concatenate([one.scene.cam_from_world for one in alike])
+        files[TRAJECTORY_NAME] = tum_text(times, poses).encode()
+        coloured = [one.colours for one in alike if one.colours is not None]
+        colours = np.concatenate(coloured) if len(coloured) == len(alike) else None
+        files[POINTS_NAME] = ply_bytes(np.concatenate([one.scene.points for one in alike]), colours=colours)
     files[REPORT_NAME] = render_report(calibration).encode("utf-8", "replace")
     files |= calibration_files(calibration, CALIBRATION_NAME, others=files)
     finish_moves(folder)
@@ -54,6 +66,16 @@ def folder_for(calibration: Calibration, folder: Path) -> Path:
         return folder
     failed_before = bool(written_files(path)) and Calibration.load(path).status == "degenerate"
     return folder if failed_before else folder / FAILED_NAME
+
+
+@contextmanager
+def work_folder(folder: Path) -> Generator[Path]:
+    """Where the state of a run is kept; what was kept goes when all is done, and stays where something fails."""
+    work = folder / WORK_NAME
+    yield work
+    Cache(work).clear()
+    with suppress(OSError):  # it was never made, or holds what is not ours
+        work.rmdir()
 
 
 def _earlier_files(folder: Path) -> set[str]:

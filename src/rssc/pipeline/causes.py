@@ -94,11 +94,11 @@ def _of_departure(departure: Departure) -> Finding:
     words = {
         "optical_stabilisation": (
             f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
-            "stabilisation, which also changes the focal length found"
+            "stabilisation, or where frames are shifted, which also changes the focal length found"
         ),
         "electronic_stabilisation": (
             f"frames move within their readout by about {departure.amount:.2g} px unlike they move from one to the "
-            "next, as with electronic stabilisation, or as frames do that were taken unevenly"
+            "next, as with electronic stabilisation"
         ),
         "focus_breathing": (
             f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "

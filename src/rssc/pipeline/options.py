@@ -8,6 +8,7 @@ from typing import Literal
 from rssc.errors import InputError
 from rssc.names import LENS_NAMES, METHOD_NAMES, LensName, MethodName
 
+_FEWEST_TRACKS = 50
 FrameRange = tuple[int | None, int | None]
 """First frame and one past the last, as in a slice."""
 
@@ -58,3 +59,19 @@ class CalibrateOptions(TargetOptions):
         super().__post_init__()
         if self.method != "auto" and self.method not in METHOD_NAMES:
             raise InputError(f"method is {self.method!r}; expected auto or one of {', '.join(METHOD_NAMES)}.")
+
+
+@dataclass(frozen=True)
+class TrackOptions:
+    """How to place every frame of a clip."""
+
+    fps: float | None = None
+    """Frames per second of the camera: wins over times in a video; images without stamps need it."""
+    tracks: int = 300
+    """Tracks to keep up in every frame: more cost time in proportion."""
+
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps < inf:
+            raise InputError(f"fps is {self.fps:g}; expected a positive number of frames per second.")
+        if self.tracks < _FEWEST_TRACKS:
+            raise InputError(f"tracks are {self.tracks}; expected at least {_FEWEST_TRACKS}.")

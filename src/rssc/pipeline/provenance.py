@@ -10,7 +10,7 @@ from typing import cast
 from rssc.footage.fingerprint import source_fingerprint
 from rssc.model.calibration import Calibration
 from rssc.model.provenance import OptionValue, Provenance, SourceRecord, source_name
-from rssc.pipeline.options import FrameRange, SourceOptions
+from rssc.pipeline.options import FrameRange, SourceOptions, TrackOptions
 
 _PACKAGE = "rssc"
 _NO_EFFECT = ("cache",)
@@ -23,7 +23,10 @@ def records_of(sources: Sequence[Path]) -> tuple[SourceRecord, ...]:
 
 
 def with_provenance(
-    calibration: Calibration, sources: tuple[SourceRecord, ...], options: SourceOptions, **more: OptionValue
+    calibration: Calibration,
+    sources: tuple[SourceRecord, ...],
+    options: SourceOptions | TrackOptions,
+    **more: OptionValue,
 ) -> Calibration:
     """The calibration with its making.
 

@@ -24,7 +24,7 @@ from rssc.model.trajectory import Trajectory
 from rssc.pipeline.options import CalibrateOptions
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.runtime.constants import Constants
-from rssc.runtime.pool import WorkerDiedError, report_task, run_tasks, share_cores
+from rssc.runtime.pool import WorkerDiedError, is_worker, report_task, run_tasks, share_cores
 from rssc.runtime.progress import Report, Stages, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
@@ -122,8 +122,7 @@ def calibrate_stretches(
     workers, threads = share_cores(max(1, min(len(chosen), int(FOOTAGE.bytes_at_once // max(largest, 1)))))
     task = partial(_calibrate_alone, options=options)
     with stage("calibrating stretches") as report:
-        # One after the other needs no process of its own, which a worker of a cluster could not have.
-        alone = workers == 1
+        alone = workers == 1 and is_worker()
         outcomes = _one_by_one(chosen, options, report) if alone else run_tasks(task, chosen, workers, threads, report)
         try:
             for i, outcome in outcomes:

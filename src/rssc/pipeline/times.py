@@ -22,13 +22,13 @@ def with_times_by_evidence(
     adjustment = first.adjustment
     common = AdjustOptions(fixed=adjustment.options.fixed, motion_prior=adjustment.options.motion_prior)
     timing = choose_times(adjustment, tracks, bases, common)
-    if timing.evidence == 0:
+    found = _findings(footage, timing)
+    if not found:
         return footage, first
     times_s = footage.times_s[0] + interval * timing.adjustment.scene.frame_times
-    finding = _finding(footage, timing)
-    footage = replace(
-        footage, times_s=times_s, notes=(*footage.notes, finding.words), findings=(*footage.findings, finding)
-    )
+    # What explains best what is unusual about the times comes first.
+    notes = (*footage.notes, *(one.words for one in found))
+    footage = replace(footage, times_s=times_s, notes=notes, findings=(*found, *footage.findings))
     # Times are counted in the interval that they have now.
     scaled = interval / footage.frame_interval_s
     scene = timing.adjustment.scene
@@ -39,8 +39,21 @@ def with_times_by_evidence(
     return footage, replace(first, adjustment=robust_adjust(restart(with_trajectory(scene), tracks), common=common))
 
 
-def _finding(footage: Footage, timing: Timing) -> Finding:
+def _findings(footage: Footage, timing: Timing) -> list[Finding]:
     """What is said of times that the source does not state."""
+    found = [] if timing.evidence == 0 else [_of_base(footage, timing)]
+    if timing.jitter is not None:
+        off = float(timing.jitter.std())
+        words = (
+            f"frames were taken unevenly, by about {off:.2g} of the frame interval "
+            f"({1e3 * off * footage.frame_interval_s:.2g} ms): that explains how the camera moved (evidence "
+            f"{timing.jitter_evidence:.0f})."
+        )
+        found.append(Finding("capture_jitter", words, timing.jitter_evidence / TIMING.jitter_margin))
+    return found
+
+
+def _of_base(footage: Footage, timing: Timing) -> Finding:
     words = ""
     for one in footage.candidates:
         if one.name == timing.name:

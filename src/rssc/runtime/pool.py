@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import current_process
 from typing import Any, TypeVar
 
 from loky.backend import get_context  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
@@ -58,6 +59,11 @@ _reports = _Reports()
 def report_task(share: float) -> None:
     """Reports, from within a task of the pool, how much of it is done, 0 to 1; a smaller share than before is none."""
     _reports.send(share)
+
+
+def is_worker() -> bool:
+    """Whether this process is a worker itself: one of a pool need not start others, one of a cluster cannot."""
+    return _reports.queue is not None or current_process().daemon
 
 
 class WorkerDiedError(RsscError):

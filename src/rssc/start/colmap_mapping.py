@@ -67,7 +67,7 @@ class ColmapMappingConstants(Constants):
 COLMAP_MAPPING = ColmapMappingConstants()
 
 
-def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
+def map_globally(keyframes: Keyframes, lens: Lens, *, hold_lens: bool = False) -> ColmapModel | None:
     """Rotation averaging, then all positions and points at once (GLOMAP); None where it fails."""
     colmap = quiet_pycolmap()
     options = colmap.GlobalPipelineOptions()
@@ -85,11 +85,12 @@ def map_globally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     mapper.max_angular_reproj_error_deg = float(np.degrees(keyframes.max_error / lens.fx))
     mapper.global_positioning.use_gpu = False
     _set_adjustment(mapper.bundle_adjustment, keyframes.max_error, refine_distortion=False)
+    mapper.bundle_adjustment.refine_focal_length = not hold_lens
 
     return _map(keyframes, lens, partial(colmap.GlobalPipeline, options))
 
 
-def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
+def map_incrementally(keyframes: Keyframes, lens: Lens, *, hold_lens: bool = False) -> ColmapModel | None:
     """One frame after the other; None where it fails."""
     colmap = quiet_pycolmap()
     options = colmap.IncrementalPipelineOptions()
@@ -99,6 +100,7 @@ def map_incrementally(keyframes: Keyframes, lens: Lens) -> ColmapModel | None:
     options.multiple_models = False
     options.min_model_size = 3
     options.ba_refine_extra_params = False
+    options.ba_refine_focal_length = not hold_lens
     options.ba_global_max_num_iterations = COLMAP_MAPPING.incremental_iterations
     options.ba_global_max_refinements = COLMAP_MAPPING.incremental_refinements
     options.ba_global_frames_ratio = options.ba_global_points_ratio = COLMAP_MAPPING.incremental_growth

@@ -13,8 +13,10 @@ Every frame goes through the same steps:
 The reference frame of a track is its first frame.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from rssc.tracking.options import DEFAULT_OPTIONS, TrackingOptions
 from rssc.tracking.quality import CORRELATION, QUALITY, acceptable, image_noise, observation_sigmas, shear_limits
 
 _CHUNKS_PER_THREAD = 4
+_NO_OBSERVATIONS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2)), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -98,15 +101,57 @@ def track(
     """
     if images.ndim != 3 or images.dtype != np.uint8 or len(images) < 2:
         raise InputError(f"images are {images.dtype} {images.shape}; expected uint8 (n, height, width) with n >= 2.")
-    tracker = _Tracker(images[0], options or DEFAULT_OPTIONS, hidden)
+    options = options or DEFAULT_OPTIONS
+    tracker = Tracker(images[0], options, hidden)
     for frame, image in enumerate(images):
         tracker.advance(frame, image)
         report((frame + 1) / len(images))
-    return tracker.tracks(len(images))
+    return tracks_of([tracker.take()], len(images), options.min_length)
 
 
-class _Tracker:
-    """The live tracks, the templates of their reference patches and the table of observations."""
+class Observations(NamedTuple):
+    """A part of the table of observations, in the order in which frames came."""
+
+    frames: IntArray
+    """(m,)"""
+    numbers: IntArray
+    """(m,) of the track, counted from the first of the clip."""
+    pixels: FloatArray
+    """(m, 2)"""
+    sigmas: FloatArray
+    """(m,) in pixels; NaN for the reference of a track."""
+
+
+def tracks_of(table: Sequence[Observations], frame_count: int, min_length: int) -> Tracks:
+    """The observations of all tracks that are long enough, numbered without gaps.
+
+    Raises:
+        NotCalibratableError: There are none.
+    """
+    frames, numbers, pixels, sigmas = (np.concatenate(column) for column in zip(*table, strict=True))
+    count = int(numbers.max(initial=-1)) + 1
+    long = np.bincount(numbers, minlength=count) >= min_length
+    if not long.any():
+        raise NotCalibratableError(
+            f"no corner could be tracked over {min_length} frames; the footage is blurred, dark or "
+            "without texture. Record a textured scene in good light."
+        )
+    # A reference observation has no error by definition; the adjustment needs its share of the track's noise.
+    first = np.isnan(sigmas)
+    total = np.bincount(numbers[~first], weights=sigmas[~first], minlength=count)
+    seen = np.bincount(numbers[~first], minlength=count)
+    sigmas[first] = (total / np.maximum(1, seen))[numbers[first]]
+    rows = long[numbers]
+    renumbered = np.cumsum(long) - 1
+    return Tracks(frame_count, int(long.sum()), frames[rows], renumbered[numbers[rows]], pixels[rows], sigmas[rows])
+
+
+class Tracker:
+    """The live tracks, the templates of their reference patches and the table of observations.
+
+    Frames are given one after the other, so that clips of any length can be followed; `state` is all that the next
+    frame depends on.
+    """
 
     def __init__(self, image: Image, options: TrackingOptions, hidden: NDArray[np.bool_] | None) -> None:
         self._options = options
@@ -122,7 +167,7 @@ class _Tracker:
         self._appearance_change = QUALITY.usual_appearance_change
         self._count = 0
         self._live = self._born(np.empty((0, 2)), np.empty(0, np.int64))
-        self._table: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
+        self._table: list[Observations] = []
 
     def advance(self, frame: int, image: Image) -> None:
         """Follows the live tracks into a frame and adds new ones."""
@@ -134,25 +179,30 @@ class _Tracker:
         if len(self._live.numbers) < self._options.target:
             self._detect(frame, image, values)
 
-    def tracks(self, frame_count: int) -> Tracks:
-        """The observations of all tracks that are long enough, numbered without gaps."""
-        frames, numbers, pixels, sigmas = (np.concatenate(column) for column in zip(*self._table, strict=True))
-        long = np.bincount(numbers, minlength=self._count) >= self._options.min_length
-        if not long.any():
-            raise NotCalibratableError(
-                f"no corner could be tracked over {self._options.min_length} frames; the footage is blurred, dark or "
-                "without texture. Record a textured scene in good light."
-            )
-        # A reference observation has no error by definition; the adjustment needs its share of the track's noise.
-        first = np.isnan(sigmas)
-        total = np.bincount(numbers[~first], weights=sigmas[~first], minlength=self._count)
-        count = np.bincount(numbers[~first], minlength=self._count)
-        sigmas[first] = (total / np.maximum(1, count))[numbers[first]]
-        rows = long[numbers]
-        renumbered = np.cumsum(long) - 1
-        return Tracks(
-            frame_count, int(long.sum()), frames[rows], renumbered[numbers[rows]], pixels[rows], sigmas[rows]
-        )  # fmt: skip
+    def take(self) -> Observations:
+        """The observations since the last call; they are forgotten here."""
+        table = self._table or [Observations(*_NO_OBSERVATIONS)]
+        self._table = []
+        return Observations(*(np.concatenate(column) for column in zip(*table, strict=True)))
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """All that the next frame depends on, as arrays."""
+        slots = self._live.slots
+        return {
+            "numbers": self._live.numbers, "slots": slots, "states": self._live.states, "rows": self._rows[slots],
+            "pulls": self._pulls[slots], "stats": self._stats[slots], "flow_image": self._flow_image,
+            "scalars": np.array([self._noise, self._appearance_change, self._count]),
+        }  # fmt: skip
+
+    def resume(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Goes on from what `state` gave."""
+        slots = state["slots"].astype(np.int64)
+        self._live = _Live(state["numbers"].astype(np.int64), slots, state["states"].astype(np.float64))
+        self._rows[slots], self._pulls[slots], self._stats[slots] = state["rows"], state["pulls"], state["stats"]
+        self._flow_image = state["flow_image"].astype(np.uint8)
+        self._noise, self._appearance_change, count = state["scalars"].astype(np.float64).tolist()
+        self._count = int(count)
+        self._table = []
 
     def _follow(self, frame: int, flow_image: Image, values: NDArray[np.float32]) -> None:
         live = self._live
@@ -234,7 +284,7 @@ class _Tracker:
         return _Live(numbers, slots, states)
 
     def _record(self, frame: int, live: _Live, sigmas: FloatArray) -> None:
-        self._table.append((np.full(len(sigmas), frame), live.numbers, live.states[:, :2], sigmas))
+        self._table.append(Observations(np.full(len(sigmas), frame), live.numbers, live.states[:, :2], sigmas))
 
 
 def _even_chunks(count: int) -> list[tuple[int, int]]:

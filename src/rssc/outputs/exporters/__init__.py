@@ -32,7 +32,7 @@ from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 from rssc.runtime.progress import Progress, Stages, silent
 
-__all__ = ["EXPORTERS", "ExportOptions", "export_files", "write_export"]
+__all__ = ["EXPORTERS", "ExportOptions", "export_files", "export_of", "write_export"]
 
 EXPORTERS: dict[str, Exporter] = {
     "colmap": COLMAP,
@@ -69,12 +69,22 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
         format_name: One of `EXPORTERS`.
         options: Choices that some formats offer.
     """
-    options = options or ExportOptions()
     if format_name not in EXPORTERS:
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
+    exporter = EXPORTERS[format_name]
+    export = export_of(calibration, exporter, format_name, options or ExportOptions())
+    files = exporter.files(export)
+    return files if exporter.has_statement else {**files, TRUST_NAME: json_bytes(export.statement)}
+
+
+def export_of(calibration: Calibration, exporter: Exporter, format_name: str, options: ExportOptions) -> Export:
+    """What the writer of a format is given.
+
+    Raises:
+        InputError: The format cannot hold the calibration.
+    """
     if calibration.placeholder:
         raise InputError("nothing could be estimated from this footage, so there is no camera to export.")
-    exporter = EXPORTERS[format_name]
     stretch = _stretch(calibration, options) if exporter.has_poses else None
     camera = calibration.camera
     if stretch is not None:
@@ -87,10 +97,8 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
     _check(exporter, format_name, camera, options)
     trust = trust_of(calibration, camera)
     statement = {"written_by": _writer(format_name), **_statement(calibration, exporter, camera, trust)}
-    files = exporter.files(
-        Export(camera, calibration.frame_interval_s, stretch, options.row, statement, trust, calibration, options)
-    )
-    return files if exporter.has_statement else {**files, TRUST_NAME: json_bytes(statement)}
+    interval = calibration.frame_interval_s
+    return Export(camera, interval, stretch, options.row, statement, trust, calibration, options)
 
 
 def write_export(

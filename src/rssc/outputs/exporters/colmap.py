@@ -15,7 +15,7 @@ import numpy as np
 
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import transform_points
-from rssc.outputs.exporters.exporter import CENTRE_HALF, GREY, HALF_PIXEL, Export, Exporter, Files, json_bytes
+from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files, json_bytes
 from rssc.runtime.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def _reconstruction(export: Export, row: float) -> "Reconstruction":
         points: list[int] = tracks.points[here].tolist()
         for place, point in enumerate(points):
             elements[point].append((number, place))
-    grey = np.full(3, GREY, np.uint8)
-    for i, (position, error) in enumerate(zip(scene.points[seen], _mean_errors(export), strict=True)):
+    described = zip(scene.points[seen], export.point_colours[seen], _mean_errors(export), strict=True)
+    for i, (position, colour, error) in enumerate(described):
         track = pycolmap.Track([pycolmap.TrackElement(*element) for element in elements[i]])
-        model.add_point3D_with_id(i + 1, pycolmap.Point3D(xyz=position, color=grey, error=error, track=track))
+        model.add_point3D_with_id(i + 1, pycolmap.Point3D(xyz=position, color=colour, error=error, track=track))
     return model
 
 
@@ -74,6 +74,11 @@ def _mean_errors(export: Export) -> FloatArray:
     sums = np.bincount(tracks.points, weights=distances, minlength=tracks.point_count)
     seen = tracks.lengths > 0
     return np.nan_to_num(sums[seen] / tracks.lengths[seen], nan=_UNKNOWN_ERROR)
+
+
+def model_files(export: Export) -> Files:
+    """The binary model alone, with the poses of the first row; for images of a global shutter, which has but one."""
+    return _model_files(_reconstruction(export, 0.0), binary=True)
 
 
 def _model_files(model: "Reconstruction", *, binary: bool) -> Files:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.kernels.lenses.description import LensModel, ToolModel
@@ -33,7 +34,7 @@ CENTRE_ZERO = "(0, 0) is the centre of the top-left pixel, as in OpenCV"
 CENTRE_HALF = "(0.5, 0.5) is the centre of the top-left pixel, as in COLMAP: OpenCV's cx and cy plus 0.5"
 HALF_PIXEL = 0.5
 GREY = 128
-"""Colour of points in formats that need one; tracks have none."""
+"""Colour of points whose colour is unknown, in formats that need one."""
 
 Files = Mapping[str, bytes]
 """Contents of files by name."""
@@ -96,6 +97,8 @@ class Export:
     calibration: Calibration
     """All of it, for what only some formats hold."""
     options: ExportOptions
+    colours: NDArray[np.uint8] | None = None
+    """(p, 3) RGB of the points; None where no frame was looked at."""
 
     @property
     def is_fisheye(self) -> bool:
@@ -141,6 +144,12 @@ class Export:
     def distortion(self) -> tuple[float, ...]:
         """k1 k2 p1 p2 of a perspective lens, k1 k2 k3 k4 of a fisheye: what most formats hold."""
         return self.coefficients(("k1", "k2", "k3", "k4") if self.is_fisheye else ("k1", "k2", "p1", "p2"))
+
+    @property
+    def point_colours(self) -> NDArray[np.uint8]:
+        """(p, 3) RGB of the points for formats that need it: grey where the colours are unknown."""
+        known = self.frames.colours if self.colours is None else self.colours
+        return np.full(self.frames.scene.points.shape, GREY, np.uint8) if known is None else known
 
     @property
     def matrix(self) -> FloatArray:

@@ -2,7 +2,8 @@
 
 gsplat sees row v of a top-to-bottom sensor at t = v / (H - 1) between `viewmats` (t = 0) and `viewmats_rs` (t = 1),
 and correspondingly in the other directions, so these are the poses of the row that is read first and of the one that is
-read last. Between them it interpolates: spherically in rotation, linearly in the translation of world to camera.
+read last. Between them it interpolates: spherically in rotation, linearly in the translation of world to camera. Its
+kernels take single precision and nothing else, so that is what is written.
 """
 
 import json
@@ -26,17 +27,18 @@ def _gsplat(export: Export) -> Files:
     matrix[:2, 2] += HALF_PIXEL
     # Of a perspective lens k1 k2 k3 over k4 k5 k6, as in OpenCV's rational model.
     names = ("k1", "k2", "k3", "k4") if export.is_fisheye else ("k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2")
-    coefficients = export.coefficients(names)
+    coefficients = np.array(export.coefficients(names), np.float32)
     arrays: dict[str, NDArray[np.generic]] = {
-        "viewmats": first,
-        "Ks": np.tile(matrix, (count, 1, 1)),
+        "viewmats": first.astype(np.float32),
+        "Ks": np.tile(matrix.astype(np.float32), (count, 1, 1)),
         "radial_coeffs": np.tile(coefficients[:6], (count, 1)),
         "width": np.array(camera.width),
         "height": np.array(camera.height),
         "camera_model": np.array("fisheye" if export.is_fisheye else "pinhole"),
         "rolling_shutter": np.array(_SHUTTER_TYPES[camera.shutter.direction]),
         "names": np.array(export.image_names),
-        "points": export.frames.scene.points,
+        "points": export.frames.scene.points.astype(np.float32),
+        "colours": export.point_colours,
         "statement": np.array(json.dumps(dict(export.statement), indent=1)),
     }
     if not export.is_fisheye:
@@ -45,7 +47,7 @@ def _gsplat(export: Export) -> Files:
         # gsplat refuses a second pose for a global shutter.
         arrays["rolling_shutter"] = np.array(_GLOBAL_SHUTTER)
     else:
-        arrays["viewmats_rs"] = last
+        arrays["viewmats_rs"] = last.astype(np.float32)
     return {"gsplat.npz": npz_bytes(arrays, str(export.statement["written_by"]))}
 
 

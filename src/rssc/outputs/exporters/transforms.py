@@ -24,7 +24,6 @@ from rssc.model.poses import camera_centres
 from rssc.outputs.exporters.exporter import (
     CENTRE_HALF,
     DOWNWARDS,
-    GREY,
     HALF_PIXEL,
     Export,
     Exporter,
@@ -104,8 +103,7 @@ def _nerfstudio(export: Export) -> Files:
         "ply_file_path": "sparse_pc.ply",
         "frames": frames,
     }
-    # nerfstudio expects colours; tracks of grey images have none.
-    points = ply_bytes(export.frames.scene.points, grey=GREY)
+    points = ply_bytes(export.frames.scene.points, export.point_colours)
     return {TRANSFORMS_NAME: json_bytes(document), "sparse_pc.ply": points}
 
 
