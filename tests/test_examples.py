@@ -92,6 +92,6 @@ def test_notebook(notebook_shows, tmp_path, monkeypatch, capsys):
     assert all(one.sigmas < 4 for one in names["evaluation"].parameters)
     assert (tmp_path / "report.html").exists() and (tmp_path / "rectified.mp4").exists()
     assert "0 to 35" in capsys.readouterr().out
-    # Rendering, checking, calibrating and rectifying showed their stages.
-    assert len(notebook_shows) == 4
+    # Rendering, checking, calibrating, rectifying and exporting showed their stages.
+    assert len(notebook_shows) == 5
     assert all(f">{stage}<" in notebook_shows[2] for stage in ("tracking", "estimating", "solving"))

@@ -19,7 +19,8 @@ def values():
     trajectory = Trajectory(poses, -1.0, 1.0)
     neighbours = Neighbours([1, 2], [0, 0], [[0, 1, 2], [1, 2, 3]], np.full((2, 3, 2), 5.0))
     scene = replace(make_scene(make_camera(), trajectory, 4), neighbours=neighbours)
-    stretch = make_stretch(scene)
+    colours = np.full((len(scene.points), 3), 9, np.uint8)
+    stretch = replace(make_stretch(scene), colours=colours, world=0)
     return {
         "trajectory": trajectory, "neighbours": scene.neighbours, "scene": scene, "tracks": scene.tracks,
         "stretch": stretch,

@@ -138,7 +138,7 @@ def test_every_fault_has_eight_strengths_and_a_twin_of_each_clip():
         len(trial.strengths) >= 8 and list(trial.strengths) == sorted(trial.strengths) for trial in TRIALS.values()
     )
     bases = [draw(seed) for seed in REPORTED[:12]]
-    cases = faulty_cases(bases, {fault: trial.strengths for fault, trial in TRIALS.items()}, 8, 12)
+    cases = faulty_cases(bases, {fault: trial.strengths for fault, trial in TRIALS.items()}, 8, 12, rendered=True)
     assert len(cases) == len(set(cases)) == 12 + 8 * len(TRIALS)
     clean = {case.drawn for case in cases if case.fault == CLEAN}
     assert all(case.drawn in clean for case in cases)
