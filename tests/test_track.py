@@ -9,6 +9,7 @@ import pytest
 from rssc.cli import run
 from rssc.datasets.trajectory_error import aligned_error
 from rssc.errors import InputError
+from rssc.footage.footage import open_source
 from rssc.io.tum import read_tum
 from rssc.model.calibration import Calibration
 from rssc.model.poses import camera_centres
@@ -91,6 +92,21 @@ def test_points_have_the_colours_of_the_clip(output, clip):
     header = (output / "points.ply").read_bytes().split(b"end_header")[0]
     assert b"property uchar red" in header
     assert f"element vertex {len(stretch.scene.points)}".encode() in header
+
+
+def test_what_follows_takes_the_whole_clip(output, video, tmp_path):
+    calibration = str(output / "calibration.json")
+    words = (
+        ["rectify", str(video), calibration, "-o", str(tmp_path / "whole.mp4")],
+        ["export", calibration, "--to", "colmap", "-o", str(tmp_path / "colmap")],
+        ["dataset", str(video), calibration, "--for", "colmap", "-o", str(tmp_path / "dataset")],
+    )
+    for one in words:
+        assert run([*one, "-q"]) == 0
+    assert len(open_source(tmp_path / "whole.mp4").names) == FRAMES
+    images = [line for line in (tmp_path / "colmap" / "images.txt").read_text().splitlines() if ".png" in line]
+    assert len(images) == FRAMES
+    assert len(list((tmp_path / "dataset" / "images").iterdir())) == FRAMES
 
 
 def test_a_run_that_is_interrupted_goes_on_as_if_it_had_not_been(output, video, calibration, tmp_path, monkeypatch):

@@ -47,6 +47,8 @@ class PlacingConstants(Constants):
     """... and the angle under which half of its points must be seen."""
     max_error: float = 0.006
     """Largest reprojection error of a point that agrees, as a share of the longer image side."""
+    fast: float = 2.0
+    """Factor on it where too few agree: in a fast pan, pixels are off by what the speed changes within a frame."""
     min_agreeing: float = 0.5
     """Share of the known points in a frame that must agree with its pose."""
     block: int = 5
@@ -161,7 +163,7 @@ class _Placer:
             else:
                 failed += 1
                 if failed == 1:
-                    self._triangulate(self._recent(frame, step, part))
+                    self._adjust(self._recent(frame, step, part), part)
                     failed -= self._locate(frame, part)
             frame += step
             report(frame / len(self._times))
@@ -178,14 +180,13 @@ class _Placer:
         """Places a frame by the points that it sees; whether that succeeded."""
         points, pixels = self._views.of(frame)
         known = np.isfinite(self.points[points, 0]) & np.isfinite(pixels[:, 0])
-        found = absolute_pose(
-            self.points[points[known]], pixels[known], self._lens, self._camera.width, self._camera.height,
-            self._max_error,
-        )  # fmt: skip
-        if found is None or found[1] < PLACING.min_agreeing * known.sum():
-            return False
-        self.poses[frame], self.parts[frame] = found[0], part
-        return True
+        size = self._camera.width, self._camera.height
+        for error in (self._max_error, PLACING.fast * self._max_error):
+            found = absolute_pose(self.points[points[known]], pixels[known], self._lens, *size, error)
+            if found is not None and found[1] >= PLACING.min_agreeing * known.sum():
+                self.poses[frame], self.parts[frame] = found[0], part
+                return True
+        return False
 
     def _triangulate(self, frames: IntArray) -> None:
         """Points of the tracks that some placed frames see, as a global shutter in the middle of the readout would."""
