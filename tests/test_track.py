@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 
@@ -103,10 +104,24 @@ def test_what_follows_takes_the_whole_clip(output, video, tmp_path):
     )
     for one in words:
         assert run([*one, "-q"]) == 0
-    assert len(open_source(tmp_path / "whole.mp4").names) == FRAMES
+    assert len(open_source(tmp_path / "whole.mp4", None).names) == FRAMES
     images = [line for line in (tmp_path / "colmap" / "images.txt").read_text().splitlines() if ".png" in line]
     assert len(images) == FRAMES
     assert len(list((tmp_path / "dataset" / "images").iterdir())) == FRAMES
+
+
+def test_features_bridge_what_corners_do_not_survive(clip, calibration, tmp_path):
+    for i in range(FRAMES):
+        image = clip.frame(i)[..., ::-1]
+        # A jerk: four frames are smeared, and no patch looks like itself.
+        cv2.imwrite(str(tmp_path / f"{i:06d}.png"), cv2.blur(image, (1, 25)) if i in range(38, 42) else image)
+    found = track_clip(tmp_path, calibration, replace(OPTIONS, fps=30.0))
+    assert len({one.world for one in found.stretches}) == 1
+    numbers = np.concatenate([one.frame_numbers for one in found.stretches])
+    assert len(np.setdiff1d(np.delete(np.arange(FRAMES), range(38, 42)), numbers)) == 0
+    centres = np.concatenate([camera_centres(one.scene.cam_from_world) for one in found.stretches])
+    error = aligned_error(centres, camera_centres(clip.motion.cam_from_world(numbers.astype(float))))
+    assert error.rmse < 0.01 * error.true_length
 
 
 def test_a_run_that_is_interrupted_goes_on_as_if_it_had_not_been(output, video, calibration, tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """Bridges over what corners do not survive: a blurred pan, a flash, a few damaged frames.
 
-Corners are followed from frame to frame, and a few frames that show no sharp corner end nearly all of them at once. Where
-few tracks go on, features of all frames around are matched, also with frames some way off, and become tracks of their
-own: less precise than corners, but they tie the frames before to those behind.
+Corners are followed from frame to frame, and a few frames that show no sharp corner end nearly all of them at once.
+Where few tracks go on, features of all frames around are matched, also with frames some way off, and become tracks of
+their own: less precise than corners, but they tie the frames before to those behind.
 """
 
 from collections.abc import Sequence
