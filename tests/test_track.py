@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import cv2
 import numpy as np
+import pycolmap
 import pytest
 
 from rssc.cli import run
@@ -105,8 +106,7 @@ def test_what_follows_takes_the_whole_clip(output, video, tmp_path):
     for one in words:
         assert run([*one, "-q"]) == 0
     assert len(open_source(tmp_path / "whole.mp4", None).names) == FRAMES
-    images = [line for line in (tmp_path / "colmap" / "images.txt").read_text().splitlines() if ".png" in line]
-    assert len(images) == FRAMES
+    assert pycolmap.Reconstruction(str(tmp_path / "colmap")).num_reg_images() == FRAMES
     assert len(list((tmp_path / "dataset" / "images").iterdir())) == FRAMES
 
 
@@ -122,6 +122,23 @@ def test_features_bridge_what_corners_do_not_survive(clip, calibration, tmp_path
     centres = np.concatenate([camera_centres(one.scene.cam_from_world) for one in found.stretches])
     error = aligned_error(centres, camera_centres(clip.motion.cam_from_world(numbers.astype(float))))
     assert error.rmse < 0.01 * error.true_length
+
+
+def test_worlds_that_nothing_joins_are_told(clip, calibration, tmp_path, capsys):
+    (tmp_path / "frames").mkdir()
+    for i in range(FRAMES):
+        image = clip.frame(i)[..., 1]
+        # A cut to a scene that is nowhere in the first half: its mirror image.
+        cv2.imwrite(str(tmp_path / f"frames/{i:06d}.png"), image if i < 35 else image[:, ::-1])
+    calibration.save(tmp_path / "camera.json")
+    words = [str(tmp_path / "frames"), str(tmp_path / "camera.json"), "-o", str(tmp_path / "out"), "--tracks", "150"]
+    assert run(["track", *words, "--fps", "30"]) == 0
+    assert "in 2 worlds" in " ".join(capsys.readouterr().out.split())
+    found = Calibration.load(tmp_path / "out" / "calibration.json")
+    assert [one.world for one in found.stretches] == [0, 1]
+    (note,) = (one for one in found.notes if "worlds" in one)
+    assert f"have only the {len(found.stretches[0].names)} frames of the first" in note
+    assert len(read_tum(tmp_path / "out" / "trajectory.tum")) == len(found.stretches[0].names)
 
 
 def test_a_run_that_is_interrupted_goes_on_as_if_it_had_not_been(output, video, calibration, tmp_path, monkeypatch):

@@ -37,8 +37,8 @@ from rssc.start.mapping import Fit, judge, parallax
 class PlacingConstants(Constants):
     """Placing, chosen by hand."""
 
-    begin_frames: int = 60
-    """Frames that a part begins with, reconstructed together ..."""
+    begin_frames: tuple[int, ...] = (60, 30)
+    """Frames that a part begins with, reconstructed together; fewer where there is a cut among the first ..."""
     begin_step: int = 20
     """... and how much later it is tried again where that fails."""
     begin_inliers: float = 0.6
@@ -91,7 +91,9 @@ def place_frames(camera: Camera, clip: ClipTracks, frame_times: FloatArray, repo
     placer = _Placer(camera, clip, frame_times)
     count, frame, part = len(frame_times), 0, 0
     while frame < count:
-        begun = placer.begin(frame, part)
+        begun = None
+        for length in PLACING.begin_frames:
+            begun = begun or placer.begin(frame, length, part)
         if begun is None:
             frame += PLACING.begin_step
             continue
@@ -117,9 +119,9 @@ class _Placer:
         self.poses = np.full((len(frame_times), 3, 4), np.nan)
         self.parts = np.full(len(frame_times), -1)
 
-    def begin(self, first: int, part: int) -> tuple[int, int] | None:
+    def begin(self, first: int, length: int, part: int) -> tuple[int, int] | None:
         """Reconstructs some frames; the first and the last of them, or None where that fails."""
-        frames = np.arange(first, min(first + PLACING.begin_frames, len(self._times)))
+        frames = np.arange(first, min(first + length, len(self._times)))
         frames = frames[self.parts[frames] < 0]
         if len(frames) < PLACING.begin_step:
             return None
