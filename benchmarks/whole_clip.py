@@ -149,7 +149,7 @@ def kinect(folder: Path, options: Sequence[str], own: Path | None) -> Figures:
         status="ok", reasons=(), method="te", knot_spacing=0.5, statistics=Statistics(frames=1),
     ).save(published)  # fmt: skip
     count = len(list(recording.source.glob("*.png")))
-    figures: Figures = {}
+    figures: dict[str, float] = {}
     for name, calibration in (("", published), *([("own_", own)] if own else [])):
         run = track(
             recording.source, calibration, folder / f"{name}kinect", ["--fps", repr(recording.fps), *options]
@@ -166,8 +166,8 @@ def kinect(folder: Path, options: Sequence[str], own: Path | None) -> Figures:
         figures |= {f"{name}error_mm": 1e3 * error, f"{name}unplaced": count - len(times_s)}
     theirs, remark, placed = _colmap(recording, folder)
     print(f"COLMAP: {1e3 * theirs:.2f} mm over {placed} ({remark})")
-    return figures | {"colmap_mm": 1e3 * theirs, "colmap_unplaced": count - placed,
-                      "error_over_colmap": figures["error_mm"] / (1e3 * theirs)}  # fmt: skip
+    figures |= {"colmap_mm": 1e3 * theirs, "colmap_unplaced": count - placed}
+    return {**figures, "error_over_colmap": figures["error_mm"] / (1e3 * theirs)}
 
 
 def _colmap(recording: Recording, folder: Path) -> tuple[float, str, int]:

@@ -126,12 +126,15 @@ def _linked(frames: IntArray, features: Sequence[Features], camera: Camera, leas
 
 def _agree(first: FloatArray, second: FloatArray, max_error: float) -> NDArray[np.bool_]:
     """(n,) which matches of two frames could be of a scene that does not move."""
-    agree = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
-    if np.count_nonzero(agree) < BRIDGING.least_agreeing:
-        return np.zeros(len(first), bool)
-    _, mask = cv2.findFundamentalMat(first[agree], second[agree], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
-    agree[agree] = False if mask is None else mask.ravel() > 0
-    return agree & (np.count_nonzero(agree) >= BRIDGING.least_agreeing)
+    agree = np.zeros(len(first), bool)
+    seen = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
+    if len(seen) >= BRIDGING.least_agreeing:
+        _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+        # Where none is found, OpenCV gives None, which its types do not say.
+        mask = np.asarray(mask).ravel()
+        found = seen[mask > 0] if len(mask) == len(seen) else seen[:0]
+        agree[found] = len(found) >= BRIDGING.least_agreeing
+    return agree
 
 
 class _Chains:
@@ -146,7 +149,8 @@ class _Chains:
 
     def join(self, frame: int, row: int, other_frame: int, other_row: int) -> None:
         """Two features are the same, unless other features of one frame were then the same, too."""
-        first, second = self._of[self._offsets[frame] + row], self._of[self._offsets[other_frame] + other_row]
+        first = self._of[int(self._offsets[frame]) + row]
+        second = self._of[int(self._offsets[other_frame]) + other_row]
         if first == second or self._members[first].keys() & self._members[second].keys():
             return
         members = self._members.pop(second)
