@@ -90,7 +90,8 @@ def measure(argv: list[str]) -> Figures:
 
 
 def main(argv: list[str]) -> int:
-    return check(measure(argv), LIMITS)
+    figures = measure(argv)
+    return check(figures, LIMITS) if figures else 0
 
 
 def prepare(folder: Path) -> None:

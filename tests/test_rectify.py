@@ -208,28 +208,6 @@ def test_videos_keep_times_sound_rotation_and_colour(clip, calibration, video, t
     assert STAMPS[9] / 900 - STAMPS[2] / 900 < stamps[-1] + 0.03 < 0.32
 
 
-def test_ten_bits_stay_ten_bits_that_players_take(clip, calibration, tmp_path):
-    """Not H.264 of ten bits; with the colours of HDR."""
-    source, output = tmp_path / "hdr.mp4", tmp_path / "rectified.mp4"
-    with av.open(str(source), "w") as container:
-        stream = container.add_stream("libx264", rate=30, options={"crf": "4", "preset": "ultrafast"})
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p10le"
-        stream.codec_context.color_primaries, stream.codec_context.color_trc = 9, 18  # BT.2020, HLG
-        for image in clip:
-            frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format="yuv420p10le")
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    rectify_footage(source, calibration, output, RectifyOptions(border="black"))
-    with av.open(str(output)) as container:
-        found = container.streams.video[0].codec_context
-        assert (found.name, found.codec_tag, found.pix_fmt) == ("hevc", "hvc1", "yuv420p10le")
-        assert (found.color_primaries, found.color_trc) == (9, 18)
-    before, after = decoded(source)[COVERED][3][1], decoded(output)[3][1]
-    expected = rectify_frame(before.to_ndarray(format="gray"), calibration.stretches[0].scene, 3)
-    error = after.to_ndarray(format="gray")[16:-16, 16:-16].astype(float) - expected[16:-16, 16:-16]
-    assert np.sqrt(np.mean(error**2)) < 5
-
-
 def test_folders_become_folders_of_the_same_names(clip, calibration, tmp_path):
     source, output = tmp_path / "in", tmp_path / "out"
     source.mkdir()
