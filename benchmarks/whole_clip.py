@@ -137,35 +137,41 @@ def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def kinect(folder: Path, options: Sequence[str]) -> Figures:
-    """The Kinect's clip with its published lens: trajectory errors of ours and of COLMAP's pipeline, in mm."""
+def kinect(folder: Path, options: Sequence[str], own: Path | None) -> Figures:
+    """The Kinect's clip: trajectory errors of ours, by one or two calibrations, and of COLMAP's pipeline, in mm."""
     recording = next((one for one in find_real_clips().sequences if one.name == "Kinect"), None)
     if recording is None or recording.trajectory is None or recording.fps is None:
         print("the Kinect's clip is not here; set RSSC_DATA.")
         return {}
-    calibration = folder / "kinect.json"
+    published = folder / "kinect.json"
     Calibration(
         camera=recording.truth, frame_interval_s=1 / recording.fps, parameters=(), covariance=np.zeros((0, 0)),
         status="ok", reasons=(), method="te", knot_spacing=0.5, statistics=Statistics(frames=1),
-    ).save(calibration)  # fmt: skip
-    run = track(recording.source, calibration, folder / "kinect", ["--fps", repr(recording.fps), *options])
-    stretch = max(run.found.stretches, key=lambda one: len(one.names))
-    alike = [one for one in run.found.stretches if one.world == stretch.world]
-    times_s = np.concatenate([one.times_s for one in alike])
-    poses = np.concatenate([one.scene.cam_from_world for one in alike])
-    error, remark = study_error(recording.trajectory, times_s, poses)
+    ).save(published)  # fmt: skip
     count = len(list(recording.source.glob("*.png")))
-    theirs, placed = _colmap(recording, folder)
-    print(f"Kinect: ours {1e3 * error:.2f} mm over {len(times_s)} of {count} frames ({remark})")
-    print(f"        COLMAP {1e3 * theirs:.2f} mm over {placed}")
-    for note in run.found.notes:
-        print(f"  {note}")
-    return {"error_mm": 1e3 * error, "colmap_mm": 1e3 * theirs, "unplaced": count - len(times_s),
-            "colmap_unplaced": count - placed, "error_over_colmap": error / theirs}  # fmt: skip
+    figures: dict[str, float] = {}
+    for name, calibration in (("", published), *([("own_", own)] if own else [])):
+        run = track(
+            recording.source, calibration, folder / f"{name}kinect", ["--fps", repr(recording.fps), *options]
+        )  # fmt: skip
+        stretch = max(run.found.stretches, key=lambda one: len(one.names))
+        alike = [one for one in run.found.stretches if one.world == stretch.world]
+        times_s = np.concatenate([one.times_s for one in alike])
+        poses = np.concatenate([one.scene.cam_from_world for one in alike])
+        error, remark = study_error(recording.trajectory, times_s, poses)
+        what = "own calibration" if name else "published lens"
+        print(f"Kinect, {what}: {1e3 * error:.2f} mm over {len(times_s)} of {count} frames ({remark})")
+        for note in run.found.notes:
+            print(f"  {note}")
+        figures |= {f"{name}error_mm": 1e3 * error, f"{name}unplaced": count - len(times_s)}
+    theirs, remark, placed = _colmap(recording, folder)
+    print(f"COLMAP: {1e3 * theirs:.2f} mm over {placed} ({remark})")
+    figures |= {"colmap_mm": 1e3 * theirs, "colmap_unplaced": count - placed}
+    return {**figures, "error_over_colmap": figures["error_mm"] / (1e3 * theirs)}
 
 
-def _colmap(recording: Recording, folder: Path) -> tuple[float, int]:
-    """Error of COLMAP's trajectory in metres, and how many frames it places; their pose is of the middle row."""
+def _colmap(recording: Recording, folder: Path) -> tuple[float, str, int]:
+    """Error of COLMAP's trajectory in metres, a remark, and how many frames it places by their middle row."""
     assert recording.trajectory is not None
     footage = read_footage(recording.source, fps=recording.fps)
     images = folder / "colmap"
@@ -177,7 +183,7 @@ def _colmap(recording: Recording, folder: Path) -> tuple[float, int]:
     placed = [i for i, name in enumerate(names) if name in found.cam_from_world]
     half_s = recording.truth.shutter.readout_ratio / 2 * footage.frame_interval_s
     poses = np.array([found.cam_from_world[names[i]] for i in placed])
-    return study_error(recording.trajectory, footage.times_s[placed] + half_s, poses)[0], len(placed)
+    return *study_error(recording.trajectory, footage.times_s[placed] + half_s, poses), len(placed)
 
 
 def measure(argv: list[str]) -> Figures:
@@ -188,6 +194,7 @@ def measure(argv: list[str]) -> Figures:
     parser.add_argument("--size", default="320x240", help="width x height of the rendered images")
     parser.add_argument("--tracks", type=int, help="tracks per frame; as `rssc track` has it where not given")
     parser.add_argument("--rendered", type=Path, help="folder that keeps rendered clips for later runs")
+    parser.add_argument("--own", type=Path, help="calibration.json of the Kinect's clip by `rssc calibrate`, as well")
     options = parser.parse_args(argv)
     width, height = (int(n) for n in options.size.split("x"))
     given = [] if options.tracks is None else ["--tracks", str(options.tracks)]
@@ -205,7 +212,7 @@ def measure(argv: list[str]) -> Figures:
             short = loop_clip(_RESUMED_FRAMES, width, height)
             figures["resumed"] = resumed(rendered_loop(place, short, len(short)), calibration, work, given)
         if "kinect" in options.parts:
-            figures["kinect"] = kinect(work, given)
+            figures["kinect"] = kinect(work, given, options.own)
     return dict(figures)
 
 

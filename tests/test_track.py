@@ -3,17 +3,21 @@
 import json
 from dataclasses import replace
 
+import cv2
 import numpy as np
+import pycolmap
 import pytest
 
 from rssc.cli import run
 from rssc.datasets.trajectory_error import aligned_error
 from rssc.errors import InputError
+from rssc.footage.footage import open_source
 from rssc.io.tum import read_tum
 from rssc.model.calibration import Calibration
 from rssc.model.poses import camera_centres
 from rssc.outputs.result_folder import WORK_NAME
-from rssc.pipeline.following import FOLLOWING
+from rssc.pipeline.bridging import bridges
+from rssc.pipeline.following import FOLLOWING, follow_clip
 from rssc.pipeline.options import TrackOptions
 from rssc.pipeline.track import track_clip
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
@@ -21,7 +25,7 @@ from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 from rssc.simulation.truth import true_calibration
 from rssc.tracking.features import find_features, match
 from rssc.tracking.options import TrackingOptions
-from rssc.tracking.track import Tracker, tracks_of
+from rssc.tracking.track import Observations, Tracker, tracks_of
 
 FRAMES = 70
 OPTIONS = TrackOptions(tracks=150)
@@ -91,6 +95,63 @@ def test_points_have_the_colours_of_the_clip(output, clip):
     header = (output / "points.ply").read_bytes().split(b"end_header")[0]
     assert b"property uchar red" in header
     assert f"element vertex {len(stretch.scene.points)}".encode() in header
+
+
+def test_what_follows_takes_the_whole_clip(output, video, tmp_path):
+    calibration = str(output / "calibration.json")
+    words = (
+        ["rectify", str(video), calibration, "-o", str(tmp_path / "whole.mp4")],
+        ["export", calibration, "--to", "colmap", "-o", str(tmp_path / "colmap")],
+        ["dataset", str(video), calibration, "--for", "colmap", "-o", str(tmp_path / "dataset")],
+    )
+    for one in words:
+        assert run([*one, "-q"]) == 0
+    assert len(open_source(tmp_path / "whole.mp4", None).names) == FRAMES
+    assert pycolmap.Reconstruction(str(tmp_path / "colmap")).num_reg_images() == FRAMES
+    assert len(list((tmp_path / "dataset" / "images").iterdir())) == FRAMES
+
+
+def test_features_bridge_what_corners_do_not_survive(clip, tmp_path):
+    smeared = range(10, 14)
+    for i in range(24):
+        image = clip.frame(i)[..., 1]
+        cv2.imwrite(str(tmp_path / f"{i:06d}.png"), cv2.blur(image, (1, 41)) if i in smeared else image)
+    source, options = open_source(tmp_path, 30.0), TrackingOptions(target=150)
+    followed = follow_clip(source, (240, 180), options, None, "key", None)
+    found = bridges(source, followed, clip.camera, options, None)
+    assert found.numbers.min() > max(one.numbers.max() for one in followed.table)
+    errors = []
+    for number in np.unique(found.numbers):
+        mine = np.flatnonzero(found.numbers == number)
+        frames = found.frames[mine]
+        assert (np.diff(frames) > 0).all()
+        if frames[0] < 10 and frames[-1] > 13:
+            point = clip.world_points(int(frames[0]), found.pixels[mine[:1]])
+            seen, visible = clip.observe(point, int(frames[-1]))
+            errors += np.linalg.norm(seen - found.pixels[mine[-1:]], axis=1)[visible].tolist()
+    assert len(errors) > 20
+    assert np.mean(np.array(errors) < 2) > 0.8
+    # Where corners go on, there is nothing to bridge.
+    frames, numbers = np.repeat(np.arange(24), 100), np.tile(np.arange(100), 24)
+    kept = Observations(frames, numbers, np.zeros((2400, 2)), np.full(2400, 0.1))
+    assert not len(bridges(source, replace(followed, table=(kept,)), clip.camera, options, None).frames)
+
+
+def test_worlds_that_nothing_joins_are_told(clip, calibration, tmp_path, capsys):
+    (tmp_path / "frames").mkdir()
+    for i in range(FRAMES):
+        image = clip.frame(i)[..., 1]
+        # A cut to a scene that is nowhere in the first half: its mirror image.
+        cv2.imwrite(str(tmp_path / f"frames/{i:06d}.png"), image if i < 35 else image[:, ::-1])
+    calibration.save(tmp_path / "camera.json")
+    words = [str(tmp_path / "frames"), str(tmp_path / "camera.json"), "-o", str(tmp_path / "out"), "--tracks", "150"]
+    assert run(["track", *words, "--fps", "30"]) == 0
+    assert "in 2 worlds" in " ".join(capsys.readouterr().out.split())
+    found = Calibration.load(tmp_path / "out" / "calibration.json")
+    assert [one.world for one in found.stretches] == [0, 1]
+    (note,) = (one for one in found.notes if "worlds" in one)
+    assert f"have only the {len(found.stretches[0].names)} frames of the first" in note
+    assert len(read_tum(tmp_path / "out" / "trajectory.tum")) == len(found.stretches[0].names)
 
 
 def test_a_run_that_is_interrupted_goes_on_as_if_it_had_not_been(output, video, calibration, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 The steps:
 
     follow       corners through all frames, one image at a time, and features of every tenth frame (`following`)
+    bridge       features matched around what corners do not survive (`bridging`)
     place        the frames one after the other (`route.placing`)
     adjust       sections of them under the rolling-shutter model, with the camera held (`route.sections`)
     close        join the sections, find places that are seen again, and close loops there (`route.closing`)
@@ -25,6 +26,7 @@ from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.trajectory import Trajectory
+from rssc.pipeline.bridging import bridges
 from rssc.pipeline.clip_frames import ClipFrames, camera_at_interval, hidden_area, timed_frames
 from rssc.pipeline.following import Followed, follow_clip
 from rssc.pipeline.options import TrackOptions
@@ -38,6 +40,7 @@ from rssc.route.sections import Section, adjust_section, join_sections, section_
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Report, Stages, silent
 from rssc.tracking.options import TrackingOptions
+from rssc.tracking.track import Observations
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,12 @@ def track_clip(
     with stage("tracking") as report:
         following = TrackingOptions(target=options.tracks)
         followed = follow_clip(listed, size, following, hidden, key, store, report)
+    with stage("bridging") as report:
+        bridge = kept(
+            "bridges", (key,), lambda: bridges(listed, followed, calibration.camera, following, hidden, report),
+            Observations._asdict, _unpacked_bridge, store,
+        )  # fmt: skip
+        followed = replace(followed, table=(*followed.table, bridge))
     clip = timed_frames(listed, followed, calibration, following.min_length)
     camera = camera_at_interval(calibration, clip.interval_s)
     with stage("placing") as report:
@@ -153,6 +162,13 @@ def _closed(
     ways = [one for one, mine in zip(trajectories, keyframes, strict=True) for _ in mine]
     loops = find_loops(camera, [one for mine in keyframes for one in mine], ways, clip.times, report)
     return close_loops(camera, trajectories, keyframes, loops, clip.times)
+
+
+def _unpacked_bridge(arrays: Arrays) -> Observations:
+    return Observations(
+        arrays["frames"].astype(np.int64), arrays["numbers"].astype(np.int64), arrays["pixels"].astype(np.float64),
+        arrays["sigmas"].astype(np.float64),
+    )  # fmt: skip
 
 
 def _packed_placement(placement: Placement) -> Arrays:

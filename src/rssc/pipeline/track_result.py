@@ -155,10 +155,12 @@ def _loop_notes(stretches: Sequence[Stretch], closed: Closed) -> list[str]:
     notes: list[str] = []
     worlds = len({one.world for one in stretches})
     if len(stretches) > 1:
+        first = sum(len(one.names) for one in stretches if one.world == stretches[0].world)
         what = (
             "which were joined by places that they share: they are in one world"
             if worlds == 1
-            else f"in {worlds} worlds: no place was found that joins them all"
+            else f"in {worlds} worlds of unknown scale to each other: no place was found that joins them all; "
+            f"trajectory.tum and points.ply have only the {first} frames of the first"
         )
         notes.append(f"the clip is in {len(stretches)} parts, {what}.")
     if not closed.loops:

@@ -37,8 +37,8 @@ from rssc.start.mapping import Fit, judge, parallax
 class PlacingConstants(Constants):
     """Placing, chosen by hand."""
 
-    begin_frames: int = 60
-    """Frames that a part begins with, reconstructed together ..."""
+    begin_frames: tuple[int, ...] = (60, 30)
+    """Frames that a part begins with, reconstructed together; fewer where there is a cut among the first ..."""
     begin_step: int = 20
     """... and how much later it is tried again where that fails."""
     begin_inliers: float = 0.6
@@ -47,6 +47,8 @@ class PlacingConstants(Constants):
     """... and the angle under which half of its points must be seen."""
     max_error: float = 0.006
     """Largest reprojection error of a point that agrees, as a share of the longer image side."""
+    fast: float = 2.0
+    """Factor on it where too few agree: in a fast pan, pixels are off by what the speed changes within a frame."""
     min_agreeing: float = 0.5
     """Share of the known points in a frame that must agree with its pose."""
     block: int = 5
@@ -89,7 +91,9 @@ def place_frames(camera: Camera, clip: ClipTracks, frame_times: FloatArray, repo
     placer = _Placer(camera, clip, frame_times)
     count, frame, part = len(frame_times), 0, 0
     while frame < count:
-        begun = placer.begin(frame, part)
+        begun = None
+        for length in PLACING.begin_frames:
+            begun = begun or placer.begin(frame, length, part)
         if begun is None:
             frame += PLACING.begin_step
             continue
@@ -115,9 +119,9 @@ class _Placer:
         self.poses = np.full((len(frame_times), 3, 4), np.nan)
         self.parts = np.full(len(frame_times), -1)
 
-    def begin(self, first: int, part: int) -> tuple[int, int] | None:
+    def begin(self, first: int, length: int, part: int) -> tuple[int, int] | None:
         """Reconstructs some frames; the first and the last of them, or None where that fails."""
-        frames = np.arange(first, min(first + PLACING.begin_frames, len(self._times)))
+        frames = np.arange(first, min(first + length, len(self._times)))
         frames = frames[self.parts[frames] < 0]
         if len(frames) < PLACING.begin_step:
             return None
@@ -161,7 +165,7 @@ class _Placer:
             else:
                 failed += 1
                 if failed == 1:
-                    self._triangulate(self._recent(frame, step, part))
+                    self._adjust(self._recent(frame, step, part), part)
                     failed -= self._locate(frame, part)
             frame += step
             report(frame / len(self._times))
@@ -178,14 +182,13 @@ class _Placer:
         """Places a frame by the points that it sees; whether that succeeded."""
         points, pixels = self._views.of(frame)
         known = np.isfinite(self.points[points, 0]) & np.isfinite(pixels[:, 0])
-        found = absolute_pose(
-            self.points[points[known]], pixels[known], self._lens, self._camera.width, self._camera.height,
-            self._max_error,
-        )  # fmt: skip
-        if found is None or found[1] < PLACING.min_agreeing * known.sum():
-            return False
-        self.poses[frame], self.parts[frame] = found[0], part
-        return True
+        size = self._camera.width, self._camera.height
+        for error in (self._max_error, PLACING.fast * self._max_error):
+            found = absolute_pose(self.points[points[known]], pixels[known], self._lens, *size, error)
+            if found is not None and found[1] >= PLACING.min_agreeing * known.sum():
+                self.poses[frame], self.parts[frame] = found[0], part
+                return True
+        return False
 
     def _triangulate(self, frames: IntArray) -> None:
         """Points of the tracks that some placed frames see, as a global shutter in the middle of the readout would."""
