@@ -246,7 +246,7 @@ def test_the_command_says_what_is_wrong(noise_folder, tmp_path, target, code, wo
          "--frames", "0:8"], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
-    assert done.stderr.startswith("rssc: ")
+    assert done.stderr.splitlines()[-1].startswith("rssc: ")  # lines of progress before it, on a slow machine
     assert words in done.stderr
 
 

@@ -176,10 +176,13 @@ def correlated_squares(scene: Scene, scores: FloatArray) -> tuple[FloatArray, fl
     centred = scores - scores.mean(axis=0)
     alone = centred.T @ centred
     places, moments = _places(scene)[scene.tracks.points], _moments(scene)
-    total = positive_part(_outer_sum(centred, places) + _outer_sum(centred, moments) - alone)
-    # Sums over few groups may cancel by chance: never below independent observations.
-    low = np.sqrt(np.maximum(np.diag(alone) / np.maximum(np.diag(total), 1e-300), 1.0))
-    return total * np.outer(low, low), float(min(len(np.unique(places)), len(np.unique(moments))))
+    total = _outer_sum(centred, places) + _outer_sum(centred, moments) - alone
+    # Sums over few groups may cancel by chance: in no direction below independent observations.
+    root, whiten = _roots(alone)
+    values, vectors = np.linalg.eigh(whiten.T @ total @ whiten)
+    directions = root @ vectors
+    least = (directions * np.maximum(values, 1.0)) @ directions.T
+    return least, float(min(len(np.unique(places)), len(np.unique(moments))))
 
 
 def _grouped(scene: Scene, scores: FloatArray) -> FloatArray:
