@@ -4,13 +4,14 @@
     python -m benchmarks.gpu draws rendered             where there is a GPU, see `benchmarks.gpu`
     python -m benchmarks frames fill draws rendered cache
 
-The clips are those of the CPU but for rounding: what is rendered has whole grey levels before the same noise is added here. What lies in the folder already stays.
+Before the noise a GPU renders what the CPU does, which `compare` counts; it is rounded to whole grey levels, and the
+same noise is added here. What lies in the folder already stays.
 """
 
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,12 +21,15 @@ from numpy.typing import NDArray
 from benchmarks import coverage, exposure, near_global
 from benchmarks.drawn_clips import frames_folder, frames_of
 from benchmarks.draws import SEEDS, Draw, clip_of
-from benchmarks.gpu.grey_video import read_grey
+from benchmarks.gpu.grey_video import read_grey, video_path
+from benchmarks.limits import Limit, check
 from benchmarks.pool import map_in_processes
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.simulation.clip import Clip
 
+LIMITS = (Limit("largest_before_noise", most=1), Limit("rms_with_noise", most=0.6))
+"""In grey levels: another rounding of what is the same, once before the noise and once with it."""
 CASES: dict[str, Callable[[int], list[Draw]]] = {
     "coverage": lambda count: coverage.drawn_cases(count, SEEDS["coverage"]),
     "troubles": lambda count: [
@@ -49,21 +53,41 @@ class RenderedClip(Clip):
 
     def _render(self, times: FloatArray) -> NDArray[np.float32]:
         # With one sample the first line's time is the number of the frame.
-        return self.rendered[int(times[0]), ..., None] / np.float32(255)
+        return self.rendered[int(times[0]), ..., None].astype(np.float32) / np.float32(255)
 
 
-def fill(case: tuple[Draw, Path], cache_folder: Path) -> Path:
-    """The folder of a clip in the cache, filled with what was rendered of it."""
-    drawn, video = case
-    folder = frames_folder(drawn, cache_folder)
-    if folder.exists():
-        return folder
+def rendered_clip(drawn: Draw, video: Path) -> RenderedClip:
+    """The clip of what was rendered."""
     rendered, clip = read_grey(video), clip_of(drawn)
     expected = (drawn.frames, drawn.height, drawn.width)
     if rendered.shape != expected:
         raise InputError(f"{video} holds frames of shape {rendered.shape}; expected {expected}.")
-    ready = RenderedClip(clip.options, clip.camera, clip.motion, clip.world, clip.renderer, rendered=rendered)
-    return frames_of(drawn, ready, cache_folder)
+    return RenderedClip(clip.options, clip.camera, clip.motion, clip.world, clip.renderer, rendered=rendered)
+
+
+def fill(case: tuple[Draw, Path], cache_folder: Path) -> str:
+    """Puts what was rendered of a clip into the cache; a line about it."""
+    drawn, video = case
+    folder = frames_folder(drawn, cache_folder)
+    if folder.exists():
+        return f"{folder} was there"
+    return str(frames_of(drawn, rendered_clip(drawn, video), cache_folder))
+
+
+def compare(case: tuple[Draw, Path]) -> tuple[Draw, float, float]:
+    """How far the middle frame of what was rendered is from the CPU's, in grey levels.
+
+    Returns:
+        The clip, the largest difference before the noise and the root mean square of that of the frames with it.
+    """
+    drawn, video = case
+    clip = rendered_clip(drawn, video)
+    middle = drawn.frames // 2
+    usual = Clip(clip.options, clip.camera, clip.motion, clip.world, clip.renderer)
+    sharp = replace(usual, options=replace(clip.options, image_noise=0.0)).frame(middle)
+    before = np.abs(clip.rendered[middle].astype(int) - sharp)
+    after = clip.frame(middle).astype(float) - usual.frame(middle)
+    return drawn, float(before.max()), float(np.sqrt(np.mean(after**2)))
 
 
 def main(argv: list[str]) -> int:
@@ -73,19 +97,35 @@ def main(argv: list[str]) -> int:
     listing.add_argument("benchmark", choices=CASES)
     listing.add_argument("--clips", type=int, required=True, help="as for the benchmark")
     filling = commands.add_parser("fill", help="makes clips of what was rendered")
-    filling.add_argument("draws", type=Path)
-    filling.add_argument("rendered", type=Path)
+    comparing = commands.add_parser("compare", help="counts how far it is from what the CPU renders")
+    for command in (filling, comparing):
+        command.add_argument("draws", type=Path)
+        command.add_argument("rendered", type=Path)
+        command.add_argument("--jobs", type=int, default=2)
     filling.add_argument("cache", type=Path)
-    filling.add_argument("--jobs", type=int, default=2)
+    comparing.add_argument("--every", type=int, default=1, help="of so many clips only one")
     options = parser.parse_args(argv)
     if options.command == "list":
         for drawn in CASES[options.benchmark](options.clips):
             print(json.dumps(asdict(drawn)))
         return 0
     draws = [Draw(**json.loads(line)) for line in options.draws.read_text().splitlines()]
-    videos = [options.rendered / f"{number:04d}.mkv" for number in range(len(draws))]
-    cases = [(drawn, video) for drawn, video in zip(draws, videos, strict=True) if video.exists()]
-    for folder in map_in_processes(partial(fill, cache_folder=options.cache), cases, options.jobs):
-        print(folder, flush=True)
-    print(f"{len(cases)} of {len(draws)} clips")
-    return 0
+    cases = [(drawn, video_path(options.rendered, number)) for number, drawn in enumerate(draws)]
+    cases = [(drawn, video) for drawn, video in cases if video.exists()]
+    if options.command == "fill":
+        for line in map_in_processes(partial(fill, cache_folder=options.cache), cases, options.jobs):
+            print(line, flush=True)
+        print(f"{len(cases)} of {len(draws)} clips")
+        return 0
+    found = list(map_in_processes(compare, cases[:: options.every], options.jobs))
+    for drawn, before, after in found:
+        print(f"{drawn}: {before:.0f} before the noise, {after:.2f} with it")
+    noise = np.array([drawn.noise for drawn, _, _ in found])
+    rms = np.array([after for _, _, after in found])
+    figures = {
+        "clips": len(found),
+        "largest_before_noise": max(before for _, before, _ in found),
+        "rms_with_noise": float(np.sqrt(np.mean(rms**2))),
+        "rms_of_noise": float(np.sqrt(np.mean(noise**2))),
+    }
+    return check(figures, LIMITS)

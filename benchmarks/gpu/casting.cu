@@ -12,8 +12,6 @@
 #define PART static inline
 #endif
 
-namespace {
-
 enum { BOX, BALL, ROOM };
 enum { KIND = 0, CENTRE = 1, HALF = 4, COS = 7, SIN = 8, REACH = 9, TEXELS = 10, SOLID_COLUMNS = 11 };
 enum { SHADE = 0, PLACE = 1, DARK = 3, BRIGHT = 6, LOOK_COLUMNS = 9 };
@@ -274,8 +272,6 @@ const Number *copied(const Number *from, size_t count) {
     if (out) copy(out, from, count * sizeof(Number));
     return static_cast<const Number *>(out);
 }
-
-}  // namespace
 
 extern "C" {
 

@@ -1,4 +1,4 @@
-"""Grey frames in one file, without loss or with as little as H.264 can: its luma holds them as they are."""
+"""Grey frames in one file without loss: the luma of H.264 holds them as they are."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 _NO_COLOUR = 128
 
 
-def write_grey(frames: NDArray[np.uint8], path: Path, quantiser: int = 0) -> None:
-    """Writes (n, height, width) frames, height and width even; the file appears when it is complete.
+def video_path(folder: Path, number: int) -> Path:
+    """Where the clip of a line of a file of draws is."""
+    return folder / f"{number:04d}.mkv"
 
-    Args:
-        frames: Grey.
-        path: A Matroska file.
-        quantiser: Of H.264, 0 for no loss.
-    """
+
+def write_grey(frames: NDArray[np.uint8], path: Path) -> None:
+    """Writes (n, height, width) frames, height and width even, to a Matroska file, which appears when complete."""
     partial = path.with_suffix(".part")
+    _, height, width = frames.shape
     with av.open(str(partial), "w", format="matroska") as container:
-        options = {"qp": str(quantiser), "preset": "veryfast" if quantiser else "medium", "threads": "1"}
-        stream = container.add_stream("libx264", Fraction(30), options)  # pyright: ignore[reportUnknownMemberType]
-        _, height, width = frames.shape
+        stream = container.add_stream("libx264", Fraction(30), {"qp": "0", "threads": "1"})  # pyright: ignore[reportUnknownMemberType]
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         colour = np.full((height // 2, width), _NO_COLOUR, np.uint8)
         for frame in frames:

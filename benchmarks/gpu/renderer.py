@@ -12,6 +12,7 @@ from numpy.polynomial.chebyshev import chebpts1, chebvander
 from numpy.typing import ArrayLike, NDArray
 
 from rssc.errors import InputError
+from rssc.kernels.image.ray_casting import CENTRE, COS, SIN
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.poses import camera_centres
@@ -21,7 +22,7 @@ from rssc.simulation.world import World
 
 _SOURCE = Path(__file__).with_name("casting.cu")
 _NODES = 32
-"""Along each side of an image, at which its lens is asked: rays between them are right to 1e-9."""
+"""Along each side of an image, at which its lens is asked: rays between them are right to 1e-8."""
 
 
 def compiled(folder: Path, gpu: bool) -> Path:
@@ -51,7 +52,7 @@ class InterpolatedOptics:
 
     def __init__(self, optics: Optics, width: int, height: int):
         self.project = optics.project
-        self._size = np.array((width, height))
+        self._size = width, height
         nodes = chebpts1(_NODES)
         u, v = np.meshgrid(*(0.5 * (nodes + 1) * (size - 1) for size in (width, height)))
         rays = optics.unproject(np.stack((u.ravel(), v.ravel()), axis=1)).reshape(_NODES, _NODES, 3)
@@ -63,13 +64,17 @@ class InterpolatedOptics:
     def unproject(self, pixels: ArrayLike) -> FloatArray:
         """See `Optics`."""
         u, v = np.asarray(pixels, dtype=np.float64).T
-        (columns, column), (rows, row) = (np.unique(x, return_inverse=True) for x in (u, v))
-        across, down = (
-            chebvander(2 * x / (size - 1) - 1, _NODES - 1) for x, size in zip((columns, rows), self._size, strict=True)
-        )
-        rays = np.einsum("ri,ijc->rjc", down, self._coefficients)
-        rays = np.stack([rays[..., c] @ across.T for c in range(3)], axis=2)[row, column]
+        (columns, column), (rows, row) = np.unique(u, return_inverse=True), np.unique(v, return_inverse=True)
+        width, height = self._size
+        across, down = _polynomials(columns, width), _polynomials(rows, height)
+        by_row: FloatArray = np.einsum("ri,ijc->rjc", down, self._coefficients)
+        rays: FloatArray = np.stack([by_row[..., c] @ across.T for c in range(3)], axis=2)[row, column]
         return rays / np.linalg.norm(rays, axis=1, keepdims=True)
+
+
+def _polynomials(pixels: FloatArray, size: int) -> FloatArray:
+    """(n, nodes) their values at (n,) places along a side of the image."""
+    return np.asarray(chebvander(2 * pixels / (size - 1) - 1, _NODES - 1), np.float64)
 
 
 class CompiledRenderer(Renderer):
@@ -122,9 +127,9 @@ class CompiledRenderer(Renderer):
     def _local_origins(self, centres: FloatArray, seconds: FloatArray) -> FloatArray:
         """`World.local_origins` without a kernel, which takes long where there is no compiler for them."""
         solids = self.world.solids
-        away = centres[:, None] - solids[:, 1:4]
+        away = centres[:, None] - solids[:, CENTRE : CENTRE + 3]
         for mover in self.world.movers:
             away[:, mover.solid] -= mover.path.at(seconds)
-        cosine, sine = solids[:, 7], solids[:, 8]
+        cosine, sine = solids[:, COS], solids[:, SIN]
         x, y, z = away[..., 0], away[..., 1], away[..., 2]
         return np.stack((cosine * x - sine * z, y, sine * x + cosine * z), axis=2)
