@@ -22,15 +22,14 @@ from rssc.model.stretch import Stretch
 from rssc.pipeline.kept import kept_tracks
 from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.refining import refined_scene
 from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.pipeline.times import with_times_by_evidence
 from rssc.pipeline.undistorted import to_sensor
 from rssc.runtime.constants import Constants
-from rssc.runtime.progress import Report, Stages
+from rssc.runtime.progress import Stages
 from rssc.solver.options import AdjustOptions
 from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
-from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
-from rssc.tracking.refinement import refine, sharpest_observations
 from rssc.tracking.track import track
 
 
@@ -43,6 +42,8 @@ class StretchConstants(Constants):
 
 
 STRETCH = StretchConstants()
+_EXPOSURE_SHARE = 0.2
+"""Of the time of refining when the exposure is estimated: roughly, for progress only."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,11 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                 exposure = told or stated_exposure(footage.metadata, footage.frame_interval_s)
                 assumed = exposure or seen
                 report(_EXPOSURE_SHARE)
-                refined = _refined(footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0, report)
+                refined = refined_scene(
+                    footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0,
+                    AdjustOptions(fixed=found.fixed),
+                    lambda share: report(_EXPOSURE_SHARE + (1 - _EXPOSURE_SHARE) * share),
+                )  # fmt: skip
         except NotCalibratableError as error:
             failure = failure or error
             continue
@@ -173,28 +178,3 @@ def own_scene() -> Generator[None]:
             "no distance fits the tracks: the camera turned but hardly changed its place, or things moved; walk "
             "sideways past a scene that stands still."
         ) from error
-
-
-_EXPOSURE_SHARE, _FIRST_PASS_SHARE = 0.2, 0.6
-"""Of the time of refining when each is done: roughly, for progress only."""
-
-
-def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float, report: Report) -> Scene:
-    """Every track registered again to its reference patch, with position and warp predicted from the first inference.
-
-    Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
-    its point was in the mean over the exposure; the tracks returned are for the middle of it.
-    """
-    streaks = predict_streaks(scene, exposure)
-    references = sharpest_observations(scene.tracks, streaks)
-    pixels, warps, bends = predict_observations(scene, references)
-    found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
-    report(_FIRST_PASS_SHARE)
-    slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
-    found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
-    tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)
-    tracks = on_sensor(tracks, scene.camera.undistorted_from)
-    keep = tracks.lengths >= 3
-    if not keep.any():
-        raise NotCalibratableError("no track could be found again after the first adjustment; film with less blur.")
-    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
