@@ -77,9 +77,7 @@ def calibrate(
             error: the calibration is then "degenerate", with reasons.
     """
     chosen = _chosen(CalibrateOptions, options, changes)
-    sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
-    for one in sources:
-        _existing(one)
+    sources = [_existing(one) for one in ([source] if isinstance(source, Path | str) else source)]
     if target is not None:
         _check_target(sources, chosen)
     with use_threads(jobs), wanted_progress(progress) as report:
@@ -143,7 +141,7 @@ def check(
         **changes: Fields of `SourceOptions`.
     """
     with use_threads(jobs), wanted_progress(progress) as report:
-        return check_source(source, _chosen(SourceOptions, options, changes), report)
+        return check_source(_existing(source), _chosen(SourceOptions, options, changes), report)
 
 
 def catalog(
@@ -336,7 +334,8 @@ def simulate(
 def _existing(source: Name) -> Path:
     path = Path(source)
     require_source(path)
-    return path
+    # The folder that one is in has no name where it is called ".".
+    return path if path.name else path.resolve()
 
 
 def _loaded(calibration: Calibration | Name) -> Calibration:

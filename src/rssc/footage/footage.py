@@ -8,7 +8,7 @@ the capture.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,7 +106,11 @@ class Footage:
         return self.images.shape[1]
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.times_s)
+
+    def without_images(self) -> "Footage":
+        """All else that is known of the frames; images take most of the memory."""
+        return replace(self, images=np.empty((0, self.height, self.width), np.uint8))
 
 
 def read_footage(

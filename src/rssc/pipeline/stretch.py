@@ -73,6 +73,7 @@ class RefinedStretch:
     scene: Scene
     first: Inference
     footage: Footage
+    """Without its images."""
     source: Path
     registered: NDArray[np.bool_]
     """(f,) whether the pose of a frame was measured, not interpolated."""
@@ -91,7 +92,9 @@ def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions,
     Raises:
         NotCalibratableError: The camera cannot be estimated from this footage.
     """
-    return infer_refined(refine_stretch(footage, source, options, stage), options.method, stage)
+    refined = refine_stretch(footage, source, options, stage)
+    del footage  # its images take as much memory as the last inference
+    return infer_refined(refined, options.method, stage)
 
 
 def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> RefinedStretch:
@@ -129,7 +132,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
         notes = (*footage.notes, *found.start.notes)
         registered = found.start.registered
         return RefinedStretch(
-            refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure
+            refined, first, footage.without_images(), source, registered, notes, options.lens, found.fixed, exposure
         )  # fmt: skip
     failure = failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
     if options.init is not None:
