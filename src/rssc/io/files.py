@@ -131,6 +131,11 @@ def refuse_full_folder(folder: Path) -> None:
         raise InputError(f"{folder} is there and not empty; choose another place, or remove it first.")
 
 
+def refuse_to_replace(path: Path, writer: str) -> InputError:
+    """The error of a file in the way."""
+    return InputError(f"{path} is there and was not written by {writer}; choose another place, or remove it first.")
+
+
 def finish_moves(folder: Path) -> None:
     """Moves files that are complete to their places, JSON files last: they state what belongs to them."""
     complete = folder / _COMPLETE
