@@ -269,6 +269,10 @@ def test_a_full_disk_is_named_and_left_as_it_was(calibration, clip, full_disk):
     covered = replace(calibration_of_clip(clip), provenance=Provenance())
     with pytest.raises(InputError, match=rf"no space is left in {out} for rectified\.mp4"):
         rssc.rectify(clip, covered, out / "rectified.mp4")
+    with pytest.raises(InputError, match=rf"no space is left in {out} for clip\.mp4"):
+        rssc.simulate(out, width=160, height=120, frames=8)
+    with pytest.raises(InputError, match=rf"no space is left in {full_disk} for frame_0"):
+        rssc.dataset(clip, covered, "nerfstudio", out)
     assert names_in(full_disk) == []
 
 

@@ -17,7 +17,7 @@ from rssc.fleet.options import CatalogOptions
 from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
-from rssc.io.files import make_folder
+from rssc.io.files import check_folder
 from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
 from rssc.outputs.dataset import Dataset, write_dataset
@@ -316,8 +316,8 @@ def simulate(
         The video, or the folder where the frames are images.
     """
     chosen = _chosen(SimulateOptions, options, changes)
-    folder = make_folder(output)
-    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
+    folder = check_folder(output)
+    if chosen.images and folder.is_dir() and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
         raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     clip = render_clip(
         ClipOptions(

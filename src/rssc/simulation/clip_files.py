@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
-from rssc.io.files import make_folder, refuse_to_replace, staged_file, staged_folder, write_bytes
+from rssc.io.files import refuse_to_replace, staged_file, staged_folder, write_bytes
 from rssc.io.tum import tum_text
 from rssc.runtime.progress import Report, unreported
 from rssc.simulation.clip import Clip
@@ -47,7 +47,7 @@ def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, report: Re
     Raises:
         InputError: Files of these names are there that are not those of an earlier clip of ours.
     """
-    folder = make_folder(folder)
+    folder = Path(folder)
     there = [folder / name for name in (VIDEO_NAME, TRUTH_NAME, TRAJECTORY_NAME) if (folder / name).exists()]
     if there and not _is_truth(folder / TRUTH_NAME):
         raise refuse_to_replace(there[0], "rssc simulate")
