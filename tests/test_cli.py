@@ -103,6 +103,8 @@ def test_version(capsys):
         (["check", "./-clip.mp4", "--frames", "-30:"], "-clip.mp4 does not exist"),
         (["-v"], "-v is no command"),
         (["calibrate", "-o", "out"], "there is no source"),
+        (["check", "--method", "te", "x"], "check has no option --method; rssc check --help lists them."),
+        (["check", "x", "--frame=1:9"], "check has no option --frame; did you mean --frames?"),
         (["check", ""], "the name of a file or folder is empty"),
         (["calibrate", "clip.mp4", "-o", ""], "the name of a file or folder is empty"),
         (["simulate", "-o", "out", "--seed", "-1"], "seed is -1"),

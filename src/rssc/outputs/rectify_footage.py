@@ -256,7 +256,10 @@ def _rectify_video(source: Path, output: Path, plan: _Plan, report: Report) -> t
     end_s = float(video.times_s[wanted[-1]]) + interval
     notes = write_changed_video(source, output, pictures(), end_s, (plan.window.width, plan.window.height))
     missing = len(wanted) - len(done)
-    return count, (*notes, *((f"{missing} frames could not be decoded",) if missing else ()))
+    return count, (
+        *notes,
+        *((f"{missing} frame{'s' * (missing != 1)} left out, which could not be decoded",) if missing else ()),
+    )
 
 
 def _plane_changer(task: _Task | None, plan: _Plan) -> ChangePlane:
