@@ -84,6 +84,22 @@ def test_a_signal_ends_everything(tmp_path, sent, how):
     assert not any(tmp_path.glob("rssc-*"))
 
 
+def test_libraries_take_no_signals(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from rssc.runtime.ending import ToldToEnd, ending_on_signals\n"
+        "from rssc.start.colmap import quiet_pycolmap\n"
+        "try:\n"
+        "    with ending_on_signals():\n"
+        "        quiet_pycolmap()\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "except ToldToEnd as told:\n"
+        "    sys.exit(told.exit_code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "")
+
+
 def test_temporary_folders_of_dead_processes_go_and_others_stay(tmp_path, monkeypatch):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

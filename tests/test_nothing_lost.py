@@ -107,6 +107,37 @@ def test_a_report_that_was_written_again_is_ours(calibration, tmp_path):
     assert names_in(tmp_path) == ANSWER
 
 
+def test_a_report_replaces_no_other_file(calibration, tmp_path):
+    (tmp_path / "holiday.mp4").write_bytes(b"mine")
+    with pytest.raises(InputError, match=r"holiday\.mp4 is there and was not written by rssc report"):
+        rssc.report(calibration, tmp_path / "holiday.mp4")
+    assert (tmp_path / "holiday.mp4").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["clip.mp4", "truth.json", "trajectory.tum"])
+def test_a_rendered_clip_replaces_its_own_kind_only(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"{name} is there and was not written by rssc simulate"):
+        rssc.simulate(tmp_path, width=64, height=48, frames=2)
+    assert names_in(tmp_path) == [name] and (tmp_path / name).read_text() == "mine"
+    (tmp_path / name).unlink()
+    for frames in (2, 3):
+        rssc.simulate(tmp_path, width=64, height=48, frames=frames)
+    assert names_in(tmp_path) == ["clip.mp4", "trajectory.tum", "truth.json"]
+    assert json.loads((tmp_path / "truth.json").read_text())["clip"]["frames"] == 3
+
+
+def test_a_clip_that_is_not_rendered_to_its_end_is_not_there(tmp_path):
+    clip = render_clip(ClipOptions(64, 48, 4))
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_clip(clip, tmp_path, report=stop)
+    assert names_in(tmp_path) == []
+
+
 def test_a_failure_leaves_the_users_files_and_earlier_answers(calibration, failure, tmp_path):
     """The case that lost a user's trajectory.tum and points.ply."""
     for name in ("trajectory.tum", "points.ply"):
@@ -238,6 +269,10 @@ def test_a_full_disk_is_named_and_left_as_it_was(calibration, clip, full_disk):
     covered = replace(calibration_of_clip(clip), provenance=Provenance())
     with pytest.raises(InputError, match=rf"no space is left in {out} for rectified\.mp4"):
         rssc.rectify(clip, covered, out / "rectified.mp4")
+    with pytest.raises(InputError, match=rf"no space is left in {out} for clip\.mp4"):
+        rssc.simulate(out, width=160, height=120, frames=8)
+    with pytest.raises(InputError, match=rf"no space is left in {full_disk} for frame_0"):
+        rssc.dataset(clip, covered, "nerfstudio", out)
     assert names_in(full_disk) == []
 
 

@@ -1,4 +1,4 @@
-"""Tracks registered again where motion smears the points: in turns with the motion, and with a doubt of the exposure."""
+"""Tracks registered again where motion smears points: in turns with the motion, and with a doubt of the exposure."""
 
 from dataclasses import replace
 

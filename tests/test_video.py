@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+import rssc
 from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
 from rssc.footage.footage import choose_stretches, read_footage
@@ -231,6 +232,19 @@ def test_a_long_folder_of_mixed_sizes_is_one_clear_line(tmp_path):
     ranges, _ = choose_stretches(folder, fps=30)
     with pytest.raises(InputError, match="one camera and one size"):
         read_footage(folder, fps=30, frames=ranges[0])
+
+
+def test_the_folder_that_one_is_in_has_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(write_images(tmp_path / "few", ["0.png", "1.png"]))
+    with pytest.raises(InputError, match="few has 2 frames"):
+        rssc.check(".", fps=30)
+
+
+def test_footage_without_images_is_the_same_otherwise(tmp_path):
+    footage = read_footage(write_images(tmp_path / "images", [f"{i}.png" for i in range(9)]), fps=30)
+    light = footage.without_images()
+    assert (len(light), light.width, light.height) == (9, footage.width, footage.height)
+    assert light.images.size == 0 and light.times_s is footage.times_s
 
 
 def test_a_time_of_day_in_the_name_is_no_protocol(tmp_path, monkeypatch):

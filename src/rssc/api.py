@@ -17,7 +17,7 @@ from rssc.fleet.options import CatalogOptions
 from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames, require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES
-from rssc.io.files import make_folder
+from rssc.io.files import check_folder
 from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
 from rssc.outputs.dataset import Dataset, write_dataset
@@ -77,9 +77,7 @@ def calibrate(
             error: the calibration is then "degenerate", with reasons.
     """
     chosen = _chosen(CalibrateOptions, options, changes)
-    sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
-    for one in sources:
-        _existing(one)
+    sources = [_existing(one) for one in ([source] if isinstance(source, Path | str) else source)]
     if target is not None:
         _check_target(sources, chosen)
     with use_threads(jobs), wanted_progress(progress) as report:
@@ -143,7 +141,7 @@ def check(
         **changes: Fields of `SourceOptions`.
     """
     with use_threads(jobs), wanted_progress(progress) as report:
-        return check_source(source, _chosen(SourceOptions, options, changes), report)
+        return check_source(_existing(source), _chosen(SourceOptions, options, changes), report)
 
 
 def catalog(
@@ -318,8 +316,8 @@ def simulate(
         The video, or the folder where the frames are images.
     """
     chosen = _chosen(SimulateOptions, options, changes)
-    folder = make_folder(output)
-    if chosen.images and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
+    folder = check_folder(output)
+    if chosen.images and folder.is_dir() and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
         raise InputError(f"{folder} already has images, which would mix with those of this clip; choose another one.")
     clip = render_clip(
         ClipOptions(
@@ -336,7 +334,8 @@ def simulate(
 def _existing(source: Name) -> Path:
     path = Path(source)
     require_source(path)
-    return path
+    # The folder that one is in has no name where it is called ".".
+    return path if path.name else path.resolve()
 
 
 def _loaded(calibration: Calibration | Name) -> Calibration:

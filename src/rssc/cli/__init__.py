@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from inspect import getdoc
 from io import StringIO
@@ -149,10 +149,35 @@ def _read(kind: Callable[..., Value], name: str, words: Sequence[str]) -> Value:
         # Options of one dash have one letter; a range of frames may begin with a negative number.
         if re.fullmatch(r"-[^-\d].+", word, re.DOTALL):
             raise InputError(f"{word} is no option; if it is a file, put ./ before its name: ./{word}.")
-    return tyro.cli(
-        kind, prog=f"rssc {name}", description=_wrapped(getdoc(kind) or ""), args=words, config=_CONFIG,
-        registry=REGISTRY,
-    )  # fmt: skip
+
+    def read(words: Sequence[str]) -> Value:
+        return tyro.cli(
+            kind, prog=f"rssc {name}", description=_wrapped(getdoc(kind) or ""), args=words, config=_CONFIG,
+            registry=REGISTRY,
+        )  # fmt: skip
+
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            return read(words)
+    except SystemExit as ended:
+        if ended.code:
+            _refuse_unknown(options, name, read)
+        sys.stderr.write(said.getvalue())
+        raise
+
+
+def _refuse_unknown(words: Sequence[str], name: str, read: Callable[[Sequence[str]], object]) -> None:
+    """Names an option that there is not: tyro takes the word behind it for its value, and misses that word."""
+    text = StringIO()
+    with redirect_stdout(text), suppress(SystemExit):
+        read(["--help"])
+    known = set(re.findall(r"--[\w-]+", text.getvalue()))
+    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+        if option not in known:
+            like = get_close_matches(option, known, 1)
+            hint = f"did you mean {like[0]}?" if like else f"rssc {name} --help lists them."
+            raise InputError(f"{name} has no option {option}; {hint}")
 
 
 def _overview() -> str:

@@ -29,7 +29,7 @@ class App:
     limit: float = 8.0
     """Largest video that is taken, in GB."""
     browser: bool = True
-    """Whether a browser is opened; the address is printed in any case."""
+    """Print the address, and open no browser."""
     printing: PrintingOptions = field(default_factory=Printing)
 
     def run(self, terminal: "Terminal") -> int:

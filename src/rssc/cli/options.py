@@ -98,6 +98,13 @@ def parse_whole_number(text: str) -> int:
         raise InputError(f"{_option_of(text)} is {text!r}; expected a whole number.") from None
 
 
+def parse_path(text: str) -> Path:
+    """A name of a file or folder; of nothing, as of a variable of the shell that is not set, Python makes "."."""
+    if not text:
+        raise InputError("the name of a file or folder is empty; expected one, or . for the folder that you are in.")
+    return Path(text)
+
+
 def _option_of(word: str) -> str:
     """The option that a word was given to; tyro does not say."""
     words = sys.argv[1:]
@@ -111,6 +118,7 @@ _rule(FrameRange, parse_frames, "A:B", lambda frames: ":".join("" if end is None
 _rule(float, parse_number, "NUMBER")
 _rule(int, parse_whole_number, "N")
 _rule(str, str, "TEXT")
+_rule(Path, parse_path, "PATH")
 
 
 _being_described: list[object] = []

@@ -22,12 +22,11 @@ from rssc.fleet.entry import EXPORTED, Catalog, Entry, Line
 from rssc.fleet.options import CatalogOptions
 from rssc.fleet.page import catalog_page
 from rssc.io.calibration_file import calibration_document, calibration_files
-from rssc.io.files import check_folder, staged_folder
+from rssc.io.files import check_folder, refuse_to_replace, staged_folder
 from rssc.io.reading import as_utf8, in_utf8
 from rssc.model.calibration import Calibration
 from rssc.model.covariance import SIGMAS_95, UNKNOWN_SIGMA
 from rssc.outputs.exporters import export_files
-from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.result_folder import CALIBRATION_NAME
 from rssc.pipeline.provenance import version
 

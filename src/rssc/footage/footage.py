@@ -8,7 +8,7 @@ the capture.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,7 +106,11 @@ class Footage:
         return self.images.shape[1]
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.times_s)
+
+    def without_images(self) -> "Footage":
+        """All else that is known of the frames; images take most of the memory."""
+        return replace(self, images=np.empty((0, self.height, self.width), np.uint8))
 
 
 def read_footage(
@@ -180,7 +184,7 @@ def uneven_times(times: FloatArray) -> list[Finding]:
     gaps: FloatArray = np.diff(times) / usual_interval(times)
     if np.any(gaps > FOOTAGE.gap):
         missing = int(np.sum(np.round(gaps[gaps > FOOTAGE.gap]) - 1))
-        words = f"{missing} missing frames leave gaps in the time stamps."
+        words = f"the time stamps have gaps, of {missing} missing frame{'s' * (missing != 1)}."
         return [Finding("missing_frames", words, float(missing))]
     if np.ptp(gaps) > FOOTAGE.rate_variation:
         words = f"the frame rate varies: intervals are {gaps.min():.2f} to {gaps.max():.2f} of the usual one."
@@ -214,7 +218,7 @@ def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Find
     """What is said of repeated frames."""
     count = int(np.count_nonzero(repeats))
     if cadence is None:
-        return Finding("repeats", f"{count} repeated frames were removed.", float(count))
+        return Finding("repeats", f"{count} repeated frame{'s' * (count != 1)} removed.", float(count))
     stored = 1 / usual_interval(times)
     rate = stored * cadence.pictures / cadence.frames
     words = (
@@ -371,7 +375,8 @@ def _read_all(
     if images is None:
         raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
     if len(numbers) < end - begin:
-        source.notes.append(f"{end - begin - len(numbers)} frames could not be decoded and were left out.")
+        missing = end - begin - len(numbers)
+        source.notes.append(f"{missing} frame{'s' * (missing != 1)} left out, which could not be decoded.")
     cropped = None if active is None else Cropped(shape[1], shape[0], active)
     return images[: len(numbers)], np.array(numbers, dtype=np.int64), cropped
 

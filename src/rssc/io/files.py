@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.reading import as_utf8
-from rssc.runtime.temporary import FULL, temporary_folder
+from rssc.runtime.temporary import FULL, HIDDEN, temporary_folder
 
 _COMPLETE = ".rssc-complete"
 """Folder of files that are the answer, but not yet in their places."""
@@ -70,8 +70,9 @@ def naming(path: Path) -> Generator[None]:
         yield
     except OSError as error:
         if error.errno in FULL:
+            place = next((one.parent for one in path.parents if one.name.startswith(HIDDEN)), path.parent)
             raise InputError(
-                f"no space is left in {path.parent} for {path.name}; make room, or choose another place."
+                f"no space is left in {place} for {path.name}; make room, or choose another place."
             ) from error
         if error.filename is not None:
             raise
@@ -129,6 +130,11 @@ def refuse_full_folder(folder: Path) -> None:
         return
     if folder.exists() or folder.is_symlink():
         raise InputError(f"{folder} is there and not empty; choose another place, or remove it first.")
+
+
+def refuse_to_replace(path: Path, writer: str) -> InputError:
+    """The error of a file in the way."""
+    return InputError(f"{path} is there and was not written by {writer}; choose another place, or remove it first.")
 
 
 def finish_moves(folder: Path) -> None:

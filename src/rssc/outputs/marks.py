@@ -7,8 +7,6 @@ from pathlib import Path
 import av
 from av.error import FFmpegError
 
-from rssc.errors import InputError
-
 RECTIFIED = "rssc rectify"
 _PNG_BEGIN = 33
 """Bytes of a PNG file before its second chunk."""
@@ -35,8 +33,3 @@ def is_marked_video(path: Path, mark: str = RECTIFIED) -> bool:
     except (FFmpegError, OSError):
         return False
     return tags.get("comment") == mark
-
-
-def refuse_to_replace(path: Path, writer: str) -> InputError:
-    """The error of a file in the way."""
-    return InputError(f"{path} is there and was not written by {writer}; choose another place, or remove it first.")

@@ -17,7 +17,7 @@ from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import require_source
 from rssc.footage.image_folder import IMAGE_SUFFIXES, read_image
 from rssc.footage.video import Video
-from rssc.io.files import check_folder, naming, staged_folder
+from rssc.io.files import check_folder, naming, refuse_to_replace, staged_folder
 from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
@@ -25,7 +25,7 @@ from rssc.model.lens import Lens
 from rssc.model.provenance import source_name
 from rssc.model.stretch import Stretch
 from rssc.outputs.crop import Window, common_window
-from rssc.outputs.marks import RECTIFIED, is_marked_image, is_marked_video, marked_png, refuse_to_replace
+from rssc.outputs.marks import RECTIFIED, is_marked_image, is_marked_video, marked_png
 from rssc.outputs.options import RectifyOptions
 from rssc.outputs.rectify import Rectifier, expand, sample
 from rssc.outputs.stabilise import stabilised
@@ -256,7 +256,10 @@ def _rectify_video(source: Path, output: Path, plan: _Plan, report: Report) -> t
     end_s = float(video.times_s[wanted[-1]]) + interval
     notes = write_changed_video(source, output, pictures(), end_s, (plan.window.width, plan.window.height))
     missing = len(wanted) - len(done)
-    return count, (*notes, *((f"{missing} frames could not be decoded",) if missing else ()))
+    return count, (
+        *notes,
+        *((f"{missing} frame{'s' * (missing != 1)} left out, which could not be decoded",) if missing else ()),
+    )
 
 
 def _plane_changer(task: _Task | None, plan: _Plan) -> ChangePlane:

@@ -73,13 +73,13 @@ def timed_frames(listed: FrameSource, followed: Followed, calibration: Calibrati
         table.append(Observations(frames[kept], one.numbers[kept], one.pixels[kept], one.sigmas[kept]))
     tracks = tracks_of(table, len(numbers), min_length)
     notes = list(listed.notes)
-    if repeats.any():
-        notes.append(f"{int(repeats.sum())} repeated frames were left out.")
+    if repeated := int(repeats.sum()):
+        notes.append(f"{repeated} repeated frame{'s' * (repeated != 1)} left out.")
     if chosen is not usual:
         notes.append(f"the frames are taken to be of the times by which the camera was calibrated: {chosen.words}.")
     undecoded = len(listed.names) - len(followed.numbers)
     if undecoded:
-        notes.append(f"{undecoded} frames could not be decoded and were left out.")
+        notes.append(f"{undecoded} frame{'s' * (undecoded != 1)} left out, which could not be decoded.")
     clip = ClipTracks(tracks, CLIP_FRAMES.longest)
     return ClipFrames(numbers, chosen.times_s, usual_interval(chosen.times_s), clip, tuple(notes))
 

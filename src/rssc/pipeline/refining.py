@@ -60,7 +60,7 @@ def refined_scene(
         NotCalibratableError: No track could be found again.
     """
     streaks = predict_streaks(scene, exposure)
-    turns = REFINING.turns if _smeared(streaks) else 0
+    turns = REFINING.turns if _long(streaks) else 0
     found = _registered(images, scene, streaks)
     for turn in range(turns):
         report((turn + 1) / (turns + 1))
@@ -81,7 +81,7 @@ def exposure_doubt(images: NDArray[np.uint8], adjustment: Adjustment, exposure: 
     """
     scene = adjustment.scene
     streaks = predict_streaks(scene, exposure.ratio)
-    if not _smeared(streaks):
+    if not _long(streaks):
         return []
     references = sharpest_observations(scene.tracks, streaks)
     predicted = predict_observations(scene, references)
@@ -98,7 +98,12 @@ def exposure_doubt(images: NDArray[np.uint8], adjustment: Adjustment, exposure: 
     return [Contribution("exposure", np.outer(change, change), common=False)]
 
 
-def _smeared(streaks: FloatArray) -> bool:
+def is_smeared(scene: Scene, exposure: float) -> bool:
+    """Whether motion smears the points of an adjusted scene over pixels."""
+    return _long(predict_streaks(scene, exposure))
+
+
+def _long(streaks: FloatArray) -> bool:
     return bool(np.median(np.linalg.norm(streaks[:, :2], axis=1)) > REFINING.smeared_px)
 
 

@@ -23,7 +23,7 @@ from rssc.model.stretch import Stretch
 from rssc.pipeline.kept import kept_tracks
 from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
-from rssc.pipeline.refining import exposure_doubt, refined_scene
+from rssc.pipeline.refining import exposure_doubt, is_smeared, refined_scene
 from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.pipeline.times import with_times_by_evidence
 from rssc.pipeline.undistorted import to_sensor
@@ -76,6 +76,7 @@ class RefinedStretch:
     scene: Scene
     first: Inference
     footage: Footage
+    """With images where motion smears them, and without them otherwise."""
     source: Path
     registered: NDArray[np.bool_]
     """(f,) whether the pose of a frame was measured, not interpolated."""
@@ -96,7 +97,9 @@ def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions,
     Raises:
         NotCalibratableError: The camera cannot be estimated from this footage.
     """
-    return infer_refined(refine_stretch(footage, source, options, stage), options.method, stage)
+    refined = refine_stretch(footage, source, options, stage)
+    del footage  # its images take as much memory as the last inference
+    return infer_refined(refined, options.method, stage)
 
 
 def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> RefinedStretch:
@@ -134,6 +137,9 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
             continue
         notes = (*footage.notes, *found.start.notes)
         registered = found.start.registered
+        # Most need them no more, and they take as much memory as the last inference.
+        if blur is None or not is_smeared(refined, blur.ratio):
+            footage = footage.without_images()
         return RefinedStretch(
             refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure, blur
         )  # fmt: skip
@@ -157,7 +163,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
         scene = to_sensor(scene)
 
     def doubts(adjustment: Adjustment) -> list[Contribution]:
-        if refined.blur is None or scene is not refined.scene:
+        if refined.blur is None or not footage.images.size or scene is not refined.scene:
             return []
         return exposure_doubt(footage.images, adjustment, refined.blur)
 

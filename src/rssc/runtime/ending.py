@@ -76,6 +76,20 @@ def end_with(parent: int, poll_seconds: float) -> None:
 
 
 @contextmanager
+def handlers_kept() -> Generator[None]:
+    """Within it, a library may be loaded that takes signals for itself; afterwards they are handled as before.
+
+    pycolmap's logging would print a trace of compiled code and end the process in the place of our handlers.
+    """
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number in _TOLD:
+            handler = signal.getsignal(number)  # as Python has it: it knows nothing of others
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+@contextmanager
 def ending_on_signals() -> Generator[None]:
     """Within it, SIGINT, SIGTERM and SIGHUP raise `ToldToEnd`, and end the process where that takes too long.
 

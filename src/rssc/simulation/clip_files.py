@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError
 from rssc.io.camera_file import camera_document
-from rssc.io.files import make_folder, partial_name, write_bytes, write_text
+from rssc.io.files import refuse_to_replace, staged_file, staged_folder, write_bytes
 from rssc.io.tum import tum_text
 from rssc.runtime.progress import Report, unreported
 from rssc.simulation.clip import Clip
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 VIDEO_NAME = "clip.mp4"
 TRUTH_NAME = "truth.json"
 TRAJECTORY_NAME = "trajectory.tum"
+_FORMAT = "rssc-truth"
+"""Says in truth.json what it is, and that the files beside it are ours."""
 ALMOST_LOSSLESS_CRF = 12
 """Constant rate factor of libx264. Chosen by hand."""
 _TIME_BASE = Fraction(1, 90000)
@@ -34,34 +36,46 @@ _TIME_BASE = Fraction(1, 90000)
 def write_clip(clip: Clip, folder: Path | str, *, video: bool = True, report: Report = unreported) -> None:
     """Writes `clip.mp4` or `frame00000.png` .. with `truth.json` and `trajectory.tum` into a folder.
 
-    Every file appears under its name only when it is complete.
+    The files appear together, when all of them are complete.
 
     Args:
         clip: Rendered here, frame by frame.
         folder: Made where missing.
         video: An H.264 video (almost lossless, yuv420p) instead of PNG frames.
         report: Called with the share of the frames that is written.
+
+    Raises:
+        InputError: Files of these names are there that are not those of an earlier clip of ours.
     """
-    folder = make_folder(folder)
+    folder = Path(folder)
+    there = [folder / name for name in (VIDEO_NAME, TRUTH_NAME, TRAJECTORY_NAME) if (folder / name).exists()]
+    if there and not _is_truth(folder / TRUTH_NAME):
+        raise refuse_to_replace(there[0], "rssc simulate")
 
     def frames() -> Iterator[NDArray[np.uint8]]:
         for index, frame in enumerate(clip):
             yield frame
             report((index + 1) / len(clip))
 
-    if video:
-        write_video(frames(), folder / VIDEO_NAME, clip.options.frames_per_second)
-    else:
-        write_images(frames(), folder)
-    write_text(folder / TRUTH_NAME, json.dumps(truth_document(clip), indent=1) + "\n")
-    write_text(folder / TRAJECTORY_NAME, trajectory_text(clip))
+    with staged_folder(folder) as staging:
+        if video:
+            write_video(frames(), staging / VIDEO_NAME, clip.options.frames_per_second)
+        else:
+            write_images(frames(), staging)
+        (staging / TRUTH_NAME).write_text(json.dumps(truth_document(clip), indent=1) + "\n")
+        (staging / TRAJECTORY_NAME).write_text(trajectory_text(clip))
+
+
+def _is_truth(path: Path) -> bool:
+    """Whether a file is the truth of a clip of ours."""
+    return path.is_file() and f'"{_FORMAT}"' in path.read_text(errors="replace")
 
 
 def truth_document(clip: Clip) -> dict[str, object]:
     """`image`, `lens` and `shutter` as in a calibration.json, and the options of the clip."""
     options = clip.options
     return {
-        "format": "rssc-truth",
+        "format": _FORMAT,
         "version": 1,
         **camera_document(clip.camera, 1 / options.frames_per_second),
         "clip": {
@@ -120,8 +134,7 @@ def write_video(
     if width % 2 or height % 2:
         raise InputError(f"image size is {width} x {height}; H.264 needs even numbers. Write PNG frames instead.")
     rate = Fraction(frames_per_second).limit_denominator(1001)
-    partial = partial_name(path)
-    with av.open(str(partial), "w", format="mp4") as container:
+    with staged_file(path) as staged, av.open(str(staged), "w", format="mp4") as container:
         options = {"crf": str(crf), "preset": preset}
         stream = container.add_stream("libx264", rate, options)  # pyright: ignore[reportUnknownMemberType] untyped kwargs
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
@@ -132,7 +145,6 @@ def write_video(
             frame.time_base = _TIME_BASE
             _encode(container, stream, frame)
         _encode(container, stream, None)
-    partial.replace(path)
 
 
 def _encode(container: "OutputContainer", stream: "VideoStream", frame: "VideoFrame | None") -> None:

@@ -21,6 +21,7 @@ from rssc.errors import InputError
 from rssc.model import LENS_MODELS, Lens
 from rssc.model.arrays import FloatArray
 from rssc.runtime.constants import Constants
+from rssc.runtime.ending import handlers_kept
 
 PycolmapObject = Any
 """A value of pycolmap, whose stubs leave out what its tables hold. None leaves the modules that name this type."""
@@ -75,7 +76,8 @@ class ColmapModel:
 
 def quiet_pycolmap() -> ModuleType:
     """The module pycolmap, imported at the first use, with its log switched off."""
-    import pycolmap
+    with handlers_kept():
+        import pycolmap
 
     # Set every time, because some of its functions reset the level.
     log = pycolmap.logging

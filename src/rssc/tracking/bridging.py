@@ -144,7 +144,10 @@ def _agree(first: FloatArray, second: FloatArray, max_error: float) -> NDArray[n
     agree = np.zeros(len(first), bool)
     seen = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
     if len(seen) >= BRIDGING.least_agreeing:
-        _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+        try:
+            _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+        except cv2.error:  # raised where what it tries degenerates
+            return agree
         # Where none is found, OpenCV gives None, which its types do not say.
         mask = np.asarray(mask).ravel()
         found = seen[mask > 0] if len(mask) == len(seen) else seen[:0]

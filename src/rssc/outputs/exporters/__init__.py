@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rssc.errors import InputError
-from rssc.io.files import check_folder, naming, staged_folder
+from rssc.io.files import check_folder, naming, refuse_to_replace, staged_folder
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.stretch import Stretch
@@ -28,7 +28,6 @@ from rssc.outputs.exporters.st_maps import STMAP, STMAP_FRAMES
 from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
 from rssc.outputs.exporters.trust import TRUST_NAME, Trust, trust_of
 from rssc.outputs.exporters.usd import USD
-from rssc.outputs.marks import refuse_to_replace
 from rssc.outputs.options import ExportOptions
 from rssc.runtime.progress import Progress, Stages, silent
 

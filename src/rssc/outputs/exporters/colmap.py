@@ -16,6 +16,7 @@ import numpy as np
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import transform_points
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, Files, json_bytes
+from rssc.runtime.ending import handlers_kept
 from rssc.runtime.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _SPARE_BYTES = 1 << 16
 
 def _reconstruction(export: Export, row: float) -> "Reconstruction":
     """The model with the poses of a row; identifiers count from 1, in the order of frames and points."""
-    import pycolmap  # slow to import, and this module is part of every command's help
+    with handlers_kept():
+        import pycolmap  # slow to import, and this module is part of every command's help
 
     lens, scene = export.camera.lens, export.frames.scene
     name, names = export.lens_model.colmap

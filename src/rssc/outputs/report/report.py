@@ -17,7 +17,7 @@ from rssc.errors import InputError
 from rssc.footage.fingerprint import names_of
 from rssc.footage.footage import read_frames
 from rssc.footage.video import VIDEO_SUFFIXES
-from rssc.io.files import write_text
+from rssc.io.files import refuse_to_replace, write_text
 from rssc.io.reference_file import Reference
 from rssc.model.arrays import Image, IntArray
 from rssc.model.calibration import Calibration
@@ -91,8 +91,14 @@ def write_report(
         images: Reads frames of a source; where not given, those of the file that was calibrated. Where that is missing
             or was changed, the report says so and has no pictures.
         reference: A known camera or another calibration, whose projection is compared.
+
+    Raises:
+        InputError: A file of this name is there that is no report.
     """
-    write_text(Path(path), render_report(calibration, images, reference))
+    path = Path(path)
+    if path.is_file() and not is_report(path):
+        raise refuse_to_replace(path, "rssc report")
+    write_text(path, render_report(calibration, images, reference))
 
 
 def render_report(
