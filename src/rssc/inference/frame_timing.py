@@ -76,7 +76,9 @@ class Timing:
     jitter_evidence: float = 0.0
 
 
-def choose_times(current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatArray], common: AdjustOptions) -> Timing:
+def choose_times(
+    current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatArray], common: AdjustOptions, jitter: bool = True
+) -> Timing:
     """The times that explain the tracks best: the given ones, others, or either with gaps.
 
     Args:
@@ -84,17 +86,19 @@ def choose_times(current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatA
         tracks: All tracks: those that wrong times do not explain may be missing in the adjustment.
         bases: Other (f,) times of the frames in question, in frame intervals.
         common: Options of every adjustment: what is fixed, and the motion prior.
+        jitter: Whether frames may have been taken unevenly.
     """
+    rounds = TIMING.jitter_rounds if jitter else 0
     given = current.scene.frame_times
     others = {name: times for name, times in bases.items() if not _alike(times, given)}
     best = Timing("given", (), 0.0, current)
     if not others and not find_jumps(tracks, given):
-        return _with_jitter(best, common)
+        return _with_jitter(best, common, rounds)
     # A part of the tracks tells gaps; times that are off by hundredths of an interval take all of them.
     used = tracks if others else spread_tracks(tracks)
     reference = _adjusted(replace(current, scene=restart(current.scene, used)), given, common)
     if reference is None:
-        return _with_jitter(best, common)
+        return _with_jitter(best, common, rounds)
     for name, times in others.items():
         best = _better(best, reference, name, (), times, common)
     for _ in range(TIMING.most_missing):
@@ -105,7 +109,7 @@ def choose_times(current: Adjustment, tracks: Tracks, bases: Mapping[str, FloatA
             best = _better(best, reference, before.name, (*before.missing, frame), times, common)
         if best is before:
             break
-    return _with_jitter(best, common)
+    return _with_jitter(best, common, rounds)
 
 
 def find_jumps(tracks: Tracks, times: FloatArray) -> list[int]:
@@ -141,9 +145,9 @@ def _better(
     return best
 
 
-def _with_jitter(best: Timing, common: AdjustOptions) -> Timing:
+def _with_jitter(best: Timing, common: AdjustOptions, rounds: int) -> Timing:
     """The same with frames that were taken unevenly, where they were."""
-    for _ in range(TIMING.jitter_rounds):
+    for _ in range(rounds):
         scene = best.adjustment.scene
         found = find_jitter(scene)
         if found is None or found.evidence < TIMING.jitter_margin:

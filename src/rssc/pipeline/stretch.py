@@ -123,9 +123,15 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                     found.scene, lens=options.lens, final=False, common=AdjustOptions(fixed=found.fixed),
                     report=report,
                 )  # fmt: skip
-                footage, first = with_times_by_evidence(footage, first, tracks, options)
+                timed, better = with_times_by_evidence(footage, first, tracks, options)
             with own_scene(), stage("refining") as report:
-                exposure, blur = _exposure(footage, first.adjustment.scene, source.is_file())
+                exposure, blur = _exposure(timed, better.adjustment.scene, source.is_file())
+                uneven = any(one.cause == "capture_jitter" for one in timed.findings)
+                if uneven and blur is not None and is_smeared(better.adjustment.scene, blur.ratio):
+                    # Tracks that are not refined yet are pulled along the camera's way by blur alone.
+                    timed, better = with_times_by_evidence(footage, first, tracks, options, jitter=False)
+                    exposure, blur = _exposure(timed, better.adjustment.scene, source.is_file())
+                footage, first = timed, better
                 report(_EXPOSURE_SHARE)
                 refined = refined_scene(
                     footage.images, first.adjustment.scene, blur.ratio if blur else 0.0,

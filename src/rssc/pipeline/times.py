@@ -14,14 +14,17 @@ from rssc.solver.problem import with_trajectory
 
 
 def with_times_by_evidence(
-    footage: Footage, first: Inference, tracks: Tracks, options: CalibrateOptions
+    footage: Footage, first: Inference, tracks: Tracks, options: CalibrateOptions, jitter: bool = True
 ) -> tuple[Footage, Inference]:
-    """Footage and inference with the frame times that explain the tracks best; a rate that the user gave stays."""
+    """Footage and inference with the frame times that explain the tracks best; a rate that the user gave stays.
+
+    Without `jitter`, frames are taken to be as even as their times.
+    """
     interval = footage.frame_interval_s
     bases = {} if options.fps is not None else {one.name: one.times_s / interval for one in footage.candidates}
     adjustment = first.adjustment
     common = AdjustOptions(fixed=adjustment.options.fixed, motion_prior=adjustment.options.motion_prior)
-    timing = choose_times(adjustment, tracks, bases, common)
+    timing = choose_times(adjustment, tracks, bases, common, jitter)
     found = _findings(footage, timing)
     if not found:
         return footage, first
