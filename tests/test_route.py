@@ -8,14 +8,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rssc.datasets.trajectory_error import aligned_error
-from rssc.model.poses import camera_centres
+from rssc.model.poses import camera_centres, transform_points
 from rssc.model.similarity import Similarity
 from rssc.model.tracks import Tracks
+from rssc.model.trajectory import Trajectory
+from rssc.route.landmarks import Keyframe
+from rssc.route.loops import find_loops
 from rssc.route.placing import place_frames
 from rssc.route.pose_graph import Edges, Nodes, solve_graph
 from rssc.route.sections import SECTIONS, adjust_section, join_sections, section_frames
 from rssc.route.views import ClipTracks
 from rssc.simulation import simulate_scene
+from tests.builders import make_camera
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +91,34 @@ def test_a_graph_spreads_the_drift_of_a_loop_and_leaves_out_a_wrong_one():
     assert error(solved) < 0.2 * error(start)
     assert weights[-1] < 0.05
     assert weights[-2] > 0.5
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_place_that_is_seen_again_is_placed_by_its_landmarks(share):
+    """The later keyframe, which has drifted in turn, way and scale, has landmarks of its own for a share of them."""
+    rng = np.random.default_rng(5)
+    camera = make_camera("radial", 320, 240)
+    still = Trajectory(np.tile(np.eye(3, 4), (4, 1, 1)), 0.0, 200.0)
+    true = np.column_stack([Rotation.from_rotvec([0.02, -0.1, 0.03]).as_matrix(), [0.2, -0.1, 0.15]])
+    points = rng.uniform((-1.5, -1.0, 3.0), (1.5, 1.0, 6.0), (60, 3))
+    local = transform_points(np.broadcast_to(true, (60, 3, 4)), points)
+    descriptors = rng.normal(size=(60, 128))
+    descriptors = (descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)).astype(np.float16)
+    known = np.where((np.arange(60) < share * 60)[:, None], 1.3 * local, np.nan)
+    noisy = camera.lens.project(local) + rng.normal(0, 0.2, (60, 2))
+    keyframes = [
+        Keyframe(0, camera.lens.project(points), points, descriptors),
+        Keyframe(130, noisy, known, descriptors),
+    ]
+    (loop,) = find_loops(camera, keyframes, [still, still], np.arange(131.0))
+    assert (loop.first, loop.second, loop.scale_known) == (0, 1, share > 0)
+    link = loop.first_from_second
+    assert np.degrees(Rotation.from_matrix(link.rotation @ true[:, :3]).magnitude()) < 0.2
+    np.testing.assert_allclose(link.translation, -true[:, :3].T @ true[:, 3], atol=0.02)
+    assert link.scale == pytest.approx(1 / 1.3 if share else 1.0, abs=0.01)
+    # Between parts, a loop is worth nothing without its scale.
+    other = replace(still, start=0.0, control_poses=still.control_poses.copy())
+    assert len(find_loops(camera, keyframes, [still, other], np.arange(131.0))) == (share > 0)
 
 
 def test_frames_are_placed_and_sections_joined(corridor):
