@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from rssc.datasets.trajectory_error import aligned_error
 from rssc.model.poses import camera_centres, transform_points
-from rssc.model.similarity import Similarity
+from rssc.model.similarity import Similarity, fit_poses
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.route.landmarks import Keyframe
@@ -38,6 +38,18 @@ def test_similarities_compose_and_invert():
     first, second, points = random_similarity(rng), random_similarity(rng), rng.normal(size=(5, 3))
     np.testing.assert_allclose(second.after(first).apply(points), second.apply(first.apply(points)), atol=1e-12)
     np.testing.assert_allclose(first.inverse.apply(first.apply(points)), points, atol=1e-12)
+
+
+def test_poses_are_brought_to_others_also_along_a_line():
+    rng = np.random.default_rng(3)
+    world = random_similarity(rng)
+    rotations = Rotation.random(7, random_state=rng).as_matrix()
+    for way in ([0.3, -0.2, 0.5], [0.0, 0.0, 0.0]):
+        poses = np.concatenate([rotations, -rotations @ np.outer(np.arange(7), way)[:, :, None]], axis=2)
+        found = fit_poses(poses, world.apply_to_poses(poses), 0.1)
+        np.testing.assert_allclose(found.rotation, world.rotation, atol=1e-12)
+        assert found.scale == pytest.approx(world.scale if any(way) else 1.0)
+        np.testing.assert_allclose(found.translation, world.translation, atol=1e-9)
 
 
 def test_windows_are_what_a_search_of_the_whole_table_gives():

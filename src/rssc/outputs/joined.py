@@ -61,7 +61,7 @@ def _joined(stretches: Sequence[Stretch], interval_s: float) -> Stretch:
         scene=Scene(scenes[0].camera, tracks, points, trajectory.cam_from_world(times), times, trajectory),
         times_s=times_s,
         frame_numbers=numbers[order],
-        names=tuple(names[i] for i in order.tolist()),
+        names=tuple(names[int(i)] for i in order),
         colours=np.concatenate(colours) if len(colours) == len(stretches) else None,
     )
 

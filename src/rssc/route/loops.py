@@ -146,7 +146,7 @@ def _verified(
     )[:, 2]  # fmt: skip
     agrees &= near[:, 2] > 0
     both = agrees & (own > 0)  # not a number where the later keyframe has no landmark
-    scale_known = np.count_nonzero(both) >= LOOPS.min_scale
+    scale_known = int(np.count_nonzero(both)) >= LOOPS.min_scale
     scale = float(np.exp(np.median(np.log(own[both] / near[both, 2])))) if scale_known else 1.0
     # x_first = R_first x_world + t_first, and x_world from the pose of the second in the world of the first.
     rotation = first_pose[:, :3] @ pose[:, :3].T
