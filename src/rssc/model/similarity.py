@@ -77,7 +77,8 @@ def fit_poses(poses: FloatArray, targets: FloatArray, least_spread: float) -> Si
     The turn is that of the cameras themselves, so that their places may lie on a line. Where their root mean square
     from the middle is less than `least_spread`, the scale stays: it would be that of noise.
     """
-    u, _, vt = np.linalg.svd((targets[:, :, :3].transpose(0, 2, 1) @ poses[:, :, :3]).sum(axis=0))
+    turns = targets[:, :, :3].reshape(-1, 3).T @ poses[:, :, :3].reshape(-1, 3)
+    u, _, vt = np.linalg.svd(turns)
     rotation = u @ np.diag((1.0, 1.0, np.linalg.det(u @ vt))) @ vt
     centres, target_centres = camera_centres(poses), camera_centres(targets)
     middle, target_middle = centres.mean(axis=0), target_centres.mean(axis=0)
