@@ -82,8 +82,8 @@ def fit_poses(poses: FloatArray, targets: FloatArray, least_spread: float) -> Si
     rotation = u @ np.diag((1.0, 1.0, np.linalg.det(u @ vt))) @ vt
     centres, target_centres = camera_centres(poses), camera_centres(targets)
     middle, target_middle = centres.mean(axis=0), target_centres.mean(axis=0)
-    spread, target_spread = (
-        float(np.sqrt(np.mean(np.sum(one**2, axis=1)))) for one in (centres - middle, target_centres - target_middle)
-    )
+    root = np.sqrt(len(centres))
+    spread = float(np.linalg.norm(centres - middle)) / root
+    target_spread = float(np.linalg.norm(target_centres - target_middle)) / root
     scale = target_spread / spread if min(spread, target_spread) > least_spread else 1.0
     return Similarity(scale, rotation, target_middle - scale * rotation @ middle)
