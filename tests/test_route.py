@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from rssc.datasets.trajectory_error import aligned_error
 from rssc.model.poses import camera_centres, transform_points
-from rssc.model.similarity import Similarity, fit_poses
+from rssc.model.similarity import Similarity, fit_poses, fit_similarity
 from rssc.model.tracks import Tracks
 from rssc.model.trajectory import Trajectory
 from rssc.route.landmarks import Keyframe
@@ -19,6 +19,7 @@ from rssc.route.pose_graph import Edges, Nodes, solve_graph
 from rssc.route.sections import SECTIONS, adjust_section, join_sections, section_frames
 from rssc.route.views import ClipTracks
 from rssc.simulation import simulate_scene
+from rssc.simulation.projection import inside_image, rolling_shutter_project
 from tests.builders import make_camera
 
 
@@ -147,6 +148,33 @@ def test_frames_are_placed_and_sections_joined(corridor):
     joined = join_sections(sections, times, truth.camera.shutter.readout_ratio)
     error = aligned_error(camera_centres(joined.cam_from_world(times)), centres)
     assert error.rmse < 2e-4 * error.true_length
+
+
+def test_placing_keeps_the_scale_where_the_camera_turns_more_than_it_moves():
+    """Points that are placed too near because of noise would shrink the world from frame to frame."""
+    count, point_count, turn, step = 100, 1000, 0.006, 0.01
+    rng = np.random.default_rng(0)
+    camera = make_camera("radial", 320, 240)
+    at = np.arange(-2, count + 3)
+    rotations = Rotation.from_rotvec(np.outer(-turn * at, [0, 1, 0])).as_matrix()
+    centres = np.column_stack([step * at, 0.02 * np.sin(at / 9), 0.02 * np.cos(at / 7)])
+    truth = Trajectory(np.concatenate([rotations, -rotations @ centres[:, :, None]], axis=2), -1.0, 1.0)
+    angle, distance = rng.uniform(-0.9, 0.9 + turn * count, point_count), rng.uniform(2, 4, point_count)
+    points = np.column_stack([np.sin(angle), rng.uniform(-0.4, 0.4, point_count), np.cos(angle)]) * distance[:, None]
+    frames, numbers = (one.ravel() for one in np.meshgrid(range(count), range(point_count), indexing="ij"))
+    pixels, local = rolling_shutter_project(camera, truth, points[numbers], frames.astype(float))
+    seen = inside_image(camera, pixels, local)
+    pixels = pixels[seen] + rng.normal(0, 0.6, (int(seen.sum()), 2))
+    tracks = Tracks(count, point_count, frames[seen], numbers[seen], pixels)
+    tracks = tracks.select_points(tracks.lengths >= 5)
+    placement = place_frames(camera, ClipTracks(tracks, 60), np.arange(float(count)))
+    assert (placement.parts == 0).all()
+    placed, true = (
+        camera_centres(one)
+        for one in (placement.cam_from_world, truth.cam_from_world(np.arange(count) + camera.shutter.readout_ratio / 2))
+    )
+    scales = [fit_similarity(placed[a : a + 25], true[a : a + 25]).scale for a in range(0, count, 25)]
+    assert max(scales) < 1.03 * min(scales)
 
 
 def test_a_clip_that_is_cut_is_placed_in_two_parts(corridor):
