@@ -217,6 +217,9 @@ def test_of_several_stretches_the_longest_is_taken(calibration, video, tmp_path,
     assert json.loads(capsys.readouterr().out)["frames"] == [0, 1, 2, 3, 4]
     assert run([*line, str(tmp_path / "none"), "--stretch", "2"]) == 2
     assert "expected one of 0, 1" in capsys.readouterr().err
+    for to, told in (("usd", True), ("gcsv", False), ("kalibr", False)):
+        assert run(["export", str(tmp_path / "calibration.json"), "--to", to, "-o", str(tmp_path / to)]) == 0
+        assert ("stretch 0 of 2, frames 0 to 4" in " ".join(capsys.readouterr().out.split())) == told
 
 
 def test_parts_of_one_world_are_one_dataset(calibration, video, tmp_path, capsys):
