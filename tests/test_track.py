@@ -158,7 +158,7 @@ def test_bridges_survive_an_assertion_of_opencv(monkeypatch):
     monkeypatch.setattr(cv2, "findFundamentalMat", failing)
     rng = np.random.default_rng(0)
     points = rng.uniform((-1, -1, 3), (1, 1, 6), (60, 3))
-    first, second = (250 * one[:, :2] / one[:, 2:] for one in (points, points + (0.2, 0.1, 0.05)))
+    first, second = (250 * one[:, :2] / one[:, 2:] for one in (points, points + np.array((0.2, 0.1, 0.05))))
     second[50:] += rng.uniform(20, 60, (10, 2))
     assert np.count_nonzero(_agree(first, second, 1.0)[:50]) > 45
 
