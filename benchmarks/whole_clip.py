@@ -1,5 +1,5 @@
-"""Whole clips: a rendered one that comes back to where it began, a long one in bounded memory, an interrupted one, and
-the Kinect's against motion capture and COLMAP.
+"""Whole clips: a rendered one that comes back to where it began, an interrupted one, and the Kinect's against motion
+capture and COLMAP. `long_clip` has one of 10,000 frames.
 
 Each run is `rssc track` in a process of its own, with the true camera of the clip as its calibration. The interrupted
 run is killed (SIGKILL) in each of its stages, one after the other, and started again.
@@ -37,16 +37,13 @@ from rssc.simulation.clip import Clip
 LIMITS = (
     Limit("loop.error_percent", most=0.5, optional=True),
     Limit("loop.unplaced", most=0, optional=True),
-    Limit("long.peak_gb", most=3.0, optional=True),
-    Limit("long.unplaced", most=0, optional=True),
-    Limit("long.error_percent", most=0.5, optional=True),
     Limit("resumed.kills", least=3, optional=True),
     Limit("resumed.different_files", most=0, optional=True),
     Limit("kinect.error_over_colmap", most=1.0, optional=True),
     Limit("kinect.unplaced", most=0, optional=True),
 )
 """Errors are root mean squares after a similarity, in percent of the true path."""
-_PARTS = ("loop", "long", "resumed", "kinect")
+_PARTS = ("loop", "resumed", "kinect")
 _RESUMED_FRAMES = 400
 _COMPARED = ("stretches.npz", "trajectory.tum", "points.ply")
 _COLMAP_MODEL = "OPENCV"
@@ -70,10 +67,10 @@ def track(source: Path, calibration: Path, output: Path, options: Sequence[str])
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
         raise InputError(f"rssc track {source} ended with {status}.")
-    # Linux counts in kilobytes.
+    # Linux counts in units of 1,024 bytes.
     took = time.monotonic() - began
     found = Calibration.load(output / "calibration.json")
-    return Run(found, 1e-6 * usage.ru_maxrss, took, usage.ru_utime + usage.ru_stime)
+    return Run(found, 1.024e-6 * usage.ru_maxrss, took, usage.ru_utime + usage.ru_stime)
 
 
 def _start(source: Path, calibration: Path, output: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -186,28 +183,42 @@ def _colmap(recording: Recording, folder: Path) -> tuple[float, str, int]:
     return *study_error(recording.trajectory, footage.times_s[placed] + half_s, poses), len(placed)
 
 
-def measure(argv: list[str]) -> Figures:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks whole_clip", description=__doc__)
-    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS), help="what to measure")
+def clip_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """With the options of the rendered clip."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=description)
     parser.add_argument("--frames", type=int, default=3000, help="of the rendered clip")
-    parser.add_argument("--long", type=int, default=10_000, help="frames of the long clip, which repeats the other")
     parser.add_argument("--size", default="320x240", help="width x height of the rendered images")
     parser.add_argument("--tracks", type=int, help="tracks per frame; as `rssc track` has it where not given")
     parser.add_argument("--rendered", type=Path, help="folder that keeps rendered clips for later runs")
+    return parser
+
+
+def image_size(options: argparse.Namespace) -> tuple[int, int]:
+    """Width and height."""
+    width, height = (int(n) for n in options.size.split("x"))
+    return width, height
+
+
+def track_options(options: argparse.Namespace) -> list[str]:
+    """Of `rssc track`."""
+    return [] if options.tracks is None else ["--tracks", str(options.tracks)]
+
+
+def measure(argv: list[str]) -> Figures:
+    parser = clip_parser("whole_clip", __doc__)
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS), help="what to measure")
     parser.add_argument("--own", type=Path, help="calibration.json of the Kinect's clip by `rssc calibrate`, as well")
     options = parser.parse_args(argv)
-    width, height = (int(n) for n in options.size.split("x"))
-    given = [] if options.tracks is None else ["--tracks", str(options.tracks)]
+    given, (width, height) = track_options(options), image_size(options)
     figures: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         place = options.rendered or work / "rendered"
         clip, calibration = loop_clip(options.frames, width, height), work / "camera.json"
         true_camera(clip).save(calibration)
-        for part, count in (("loop", options.frames), ("long", options.long)):
-            if part in options.parts:
-                video = rendered_loop(place, clip, count)
-                figures[part] = rendered(clip, video, calibration, work / part, count, given)
+        if "loop" in options.parts:
+            video = rendered_loop(place, clip, len(clip))
+            figures["loop"] = rendered(clip, video, calibration, work / "loop", len(clip), given)
         if "resumed" in options.parts:
             short = loop_clip(_RESUMED_FRAMES, width, height)
             figures["resumed"] = resumed(rendered_loop(place, short, len(short)), calibration, work, given)

@@ -17,6 +17,7 @@ from rssc.errors import InputError
 from rssc.io.files import new_folder
 from rssc.model.poses import transform_points
 from rssc.outputs.dataset import write_dataset
+from rssc.outputs.joined import joined_stretches
 from rssc.outputs.options import DatasetOptions
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import write_clip
@@ -216,6 +217,43 @@ def test_of_several_stretches_the_longest_is_taken(calibration, video, tmp_path,
     assert json.loads(capsys.readouterr().out)["frames"] == [0, 1, 2, 3, 4]
     assert run([*line, str(tmp_path / "none"), "--stretch", "2"]) == 2
     assert "expected one of 0, 1" in capsys.readouterr().err
+    for to, told in (("usd", True), ("gcsv", False), ("kalibr", False)):
+        assert run(["export", str(tmp_path / "calibration.json"), "--to", to, "-o", str(tmp_path / to)]) == 0
+        assert ("stretch 0 of 2, frames 0 to 4" in " ".join(capsys.readouterr().out.split())) == told
+
+
+def test_parts_of_one_world_are_one_dataset(calibration, video, tmp_path, capsys):
+    whole = calibration.stretches[0]
+    frames = np.concatenate([np.arange(5), np.arange(7, FRAMES)])
+    parts = [
+        replace(whole, scene=whole.scene.window(begin, end), times_s=whole.times_s[begin:end],
+                frame_numbers=whole.frame_numbers[begin:end], names=whole.names[begin:end], world=0)
+        for begin, end in ((0, 5), (7, FRAMES))
+    ]  # fmt: skip
+    several = replace(calibration, stretches=tuple(parts))
+    several.save(tmp_path / "calibration.json")
+    line = ["dataset", str(video), str(tmp_path / "calibration.json"), "--for", "colmap", "-o", str(tmp_path / "out")]
+    assert run(line) == 0
+    assert f"{len(frames)} frames" in (said := capsys.readouterr().out) and "stretch" not in said
+    model = pycolmap.Reconstruction(tmp_path / "out" / "sparse" / "0")
+    assert sorted(image.name for image in model.images.values()) == [f"frame_{i:06d}.png" for i in frames]
+    errors = [
+        np.linalg.norm(image.project_point(model.points3D[seen.point3D_id].xyz) - seen.xy)
+        for image in model.images.values() for seen in image.points2D
+    ]  # fmt: skip
+    assert len(errors) > 300 and max(errors) < 0.01
+    # Every row of every frame is where its own part has it, to a thousandth of a pixel.
+    (joined,) = joined_stretches(several)
+    tracks = joined.scene.tracks
+    pixels = joined.scene.camera.lens.project(
+        transform_points(joined.scene.row_poses(tracks.pixels, tracks.frames), joined.scene.points[tracks.points])
+    )
+    own = np.concatenate([
+        one.camera.lens.project(
+            transform_points(one.row_poses(one.tracks.pixels, one.tracks.frames), one.points[one.tracks.points])
+        ) for one in (part.scene for part in parts)
+    ])  # fmt: skip
+    assert np.abs(pixels - own).max() < 1e-3
 
 
 def test_the_sharpest_of_each_group_is_kept(clip_and_calibration, tmp_path):

@@ -23,7 +23,7 @@ from rssc.route.views import ideal_lens
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 from rssc.simulation.truth import true_calibration
-from rssc.tracking.bridging import bridges
+from rssc.tracking.bridging import _agree, bridges
 from rssc.tracking.features import find_features, match
 from rssc.tracking.observations import Observations, tracks_of
 from rssc.tracking.options import TrackingOptions
@@ -145,6 +145,22 @@ def test_features_bridge_what_corners_do_not_survive(clip, tmp_path):
     frames, numbers = np.repeat(np.arange(24), 100), np.tile(np.arange(100), 24)
     kept = Observations(frames, numbers, np.zeros((2400, 2)), np.full(2400, 0.1))
     assert not len(bridges((kept,), followed.numbers, read, options, None, flat).frames)
+
+
+def test_bridges_survive_an_assertion_of_opencv(monkeypatch):
+    find = cv2.findFundamentalMat
+
+    def failing(first, second, method, *others):
+        if method == cv2.USAC_MAGSAC:
+            raise cv2.error("(-215:Assertion failed) !model.empty() in function 'setModelParameters'")
+        return find(first, second, method, *others)
+
+    monkeypatch.setattr(cv2, "findFundamentalMat", failing)
+    rng = np.random.default_rng(0)
+    points = rng.uniform((-1, -1, 3), (1, 1, 6), (60, 3))
+    first, second = (250 * one[:, :2] / one[:, 2:] for one in (points, points + np.array((0.2, 0.1, 0.05))))
+    second[50:] += rng.uniform(20, 60, (10, 2))
+    assert np.count_nonzero(_agree(first, second, 1.0)[:50]) > 45
 
 
 def test_worlds_that_nothing_joins_are_told(clip, calibration, tmp_path, capsys):

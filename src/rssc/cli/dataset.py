@@ -21,8 +21,9 @@ class Dataset:
     """Make a dataset that splats, radiance fields and maps are trained on.
 
     Either rectified, undistorted frames for tools that take a global shutter for granted, or frames as they were filmed
-    with a pose for every row, for tools that model it; with the points in their colours. A dataset shows one stretch of
-    the calibration, because stretches do not share a world. Which frames to hold out for a test is left to the tool.
+    with a pose for every row, for tools that model it; with the points in their colours. A dataset has one world: a
+    stretch of the calibration, or all parts of a clip that `rssc track` joined. Which frames to hold out for a test is
+    left to the tool.
     """
 
     source: Positional[Path]

@@ -38,6 +38,8 @@ class Export:
     def run(self, terminal: "Terminal") -> int:
         from rssc.api import export
         from rssc.model.calibration import Calibration
+        from rssc.outputs.exporters import EXPORTERS
+        from rssc.outputs.joined import joined_stretches
 
         calibration = Calibration.load(self.calibration)
         with terminal.progress() as progress:
@@ -46,6 +48,14 @@ class Export:
         names = [str(path) for path in paths]
         said = names if len(names) <= _MOST_NAMES else [names[0], "..", names[-1]]
         terminal.say(f"Written: {', '.join(said)}", wrap=False)
+        exporter, number = EXPORTERS[self.to], self.options.stretch
+        stretches = joined_stretches(calibration) if exporter.has_poses and not exporter.has_all_stretches else ()
+        if len(stretches) > 1:
+            numbers = stretches[number].frame_numbers
+            terminal.say(
+                f"The poses are of stretch {number} of {len(stretches)}, frames {numbers[0]} to {numbers[-1]}: each "
+                "has a world of its own; --stretch N chooses another"
+            )
         if calibration.status != "ok":
             terminal.say(f"This calibration is {calibration.status}: {'; '.join(calibration.reasons)}")
         return 0

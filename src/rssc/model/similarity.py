@@ -13,6 +13,7 @@ import numpy as np
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
+from rssc.model.poses import camera_centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +69,21 @@ def fit_similarity(points: FloatArray, targets: FloatArray) -> Similarity:
     rotation = (u * signs) @ vt
     scale = float((values * signs).sum() / (centred**2).sum() * len(points))
     return Similarity(scale, rotation, target_mean - scale * rotation @ mean)
+
+
+def fit_poses(poses: FloatArray, targets: FloatArray, least_spread: float) -> Similarity:
+    """The similarity that brings (n, 3, 4) cam_from_world poses close to (n, 3, 4) targets.
+
+    The turn is that of the cameras themselves, so that their places may lie on a line. Where their root mean square
+    from the middle is less than `least_spread`, the scale stays: it would be that of noise.
+    """
+    turns = targets[:, :, :3].reshape(-1, 3).T @ poses[:, :, :3].reshape(-1, 3)
+    u, _, vt = np.linalg.svd(turns)
+    rotation = u @ np.diag((1.0, 1.0, np.linalg.det(u @ vt))) @ vt
+    centres, target_centres = camera_centres(poses), camera_centres(targets)
+    middle, target_middle = centres.mean(axis=0), target_centres.mean(axis=0)
+    root = np.sqrt(len(centres))
+    spread = float(np.linalg.norm(centres - middle)) / root
+    target_spread = float(np.linalg.norm(target_centres - target_middle)) / root
+    scale = target_spread / spread if min(spread, target_spread) > least_spread else 1.0
+    return Similarity(scale, rotation, target_middle - scale * rotation @ middle)

@@ -74,7 +74,8 @@ class ExportOptions:
     """Choices that some formats offer."""
 
     stretch: int = 0
-    """Which stretch of the calibration the poses come from, counted from 0; stretches do not share a world frame."""
+    """Which stretch of the calibration the poses come from, counted from 0; parts of a clip that share a world count as
+    one."""
     row: Row = "middle"
     """Row of the image (column, where the sensor reads sideways) that the poses of a COLMAP model belong to, and at
     whose time tracks and ST maps of frames see the scene."""
@@ -101,7 +102,8 @@ class DatasetOptions:
     """Which frames a dataset has, and how they are written."""
 
     stretch: int | None = None
-    """Which stretch of the calibration, counted from 0; each has a world of its own. The longest where not given."""
+    """Which stretch of the calibration, counted from 0; parts of a clip that share a world count as one. The longest
+    where not given."""
     every: int = 1
     """Keep one of so many frames."""
     sharpest: bool = False

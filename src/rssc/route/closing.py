@@ -26,7 +26,8 @@ from rssc.solver.spline_fit import fit_trajectory
 
 @dataclass(frozen=True)
 class ClosingConstants(Constants):
-    """How well keyframes are tied to each other; only ratios count. Chosen by hand."""
+    """How well keyframes are tied to each other; only ratios count. Chosen by hand: loops as they miss the truth of a
+    rendered clip, and neighbours a few times worse than there, where the camera is known exactly."""
 
     chain_rad: float = 3e-4
     """Of the turn from a keyframe to the next."""
@@ -36,12 +37,14 @@ class ClosingConstants(Constants):
     """... and of the way itself."""
     chain_scale: float = 1e-3
     """Of the scale, from one to the next."""
-    loop_rad: float = 1e-3
+    loop_rad: float = 2e-3
     """Of the turn between two keyframes that show the same place."""
-    loop_place: float = 2e-3
+    loop_place: float = 4e-3
     """Of the way, as a share of the usual distance of landmarks."""
     loop_scale: float = 5e-3
-    """Of the scale."""
+    """Of the scale ..."""
+    unknown_scale: float = 10.0
+    """... and where it is unknown."""
     wrong: float = 0.1
     """Loops to which the graph leaves less weight than this are wrong ones."""
 
@@ -90,8 +93,8 @@ def close_loops(
     poses = np.array([middle_pose(camera, way, time) for way, time in zip(ways, times.tolist(), strict=True)])
     start = Nodes(poses[:, :, :3].transpose(0, 2, 1), camera_centres(poses), np.ones(len(poses)))
     depth = float(np.median([
-        np.median(np.linalg.norm(one.points - centre, axis=1))
-        for one, centre in zip(everything, start.places, strict=True) if len(one.points)
+        np.median(np.linalg.norm(one.points[one.known] - centre, axis=1))
+        for one, centre in zip(everything, start.places, strict=True) if one.known.any()
     ]))  # fmt: skip
     joined, worlds = _joined(start, parts, loops, len(trajectories))
     chain = _chain_edges(start, joined, parts, depth)
@@ -152,9 +155,10 @@ def _loop_edges(loops: Sequence[Loop], depth: float) -> Edges:
         np.array([link.rotation for link in links]), np.array([link.translation for link in links]),
         np.array([link.scale for link in links]),
     )  # fmt: skip
-    sigma = [CLOSING.loop_rad] * 3 + [CLOSING.loop_place * depth] * 3 + [CLOSING.loop_scale]
+    sigmas = np.tile([CLOSING.loop_rad] * 3 + [CLOSING.loop_place * depth] * 3 + [CLOSING.loop_scale], (len(loops), 1))
+    sigmas[[not loop.scale_known for loop in loops], 6] = CLOSING.unknown_scale
     first, second = (np.array([getattr(loop, end) for loop in loops]) for end in ("first", "second"))
-    return Edges(first, second, measured, np.tile(sigma, (len(loops), 1)), np.ones(len(loops)))
+    return Edges(first, second, measured, sigmas, np.ones(len(loops)))
 
 
 def _together(one: Edges, other: Edges) -> Edges:

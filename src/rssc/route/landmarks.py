@@ -1,10 +1,11 @@
-"""Landmarks: features of keyframes that were found again in the next keyframes, and where they are in the world."""
+"""Landmarks: where features of keyframes are in the world that were found again in the next keyframes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
@@ -34,15 +35,20 @@ LANDMARKS = LandmarkConstants()
 
 @dataclass(frozen=True, eq=False)
 class Keyframe:
-    """A placed frame and the landmarks that it sees."""
+    """A placed frame with its features."""
 
     frame: int
     pixels: FloatArray
-    """(n, 2) of its landmarks."""
+    """(n, 2)"""
     points: FloatArray
-    """(n, 3) where they are, in the world of its part."""
+    """(n, 3) where they are, in the world of its part; NaN for those that are no landmarks."""
     descriptors: Descriptors
     """(n, 128)"""
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(n,) which features are landmarks."""
+        return np.isfinite(self.points[:, 0])
 
 
 def find_landmarks(
@@ -52,7 +58,7 @@ def find_landmarks(
     frame_times: FloatArray,
     features: Mapping[int, Features],
 ) -> list[Keyframe]:
-    """Keyframes with the landmarks that they see.
+    """Keyframes with where their features are, as far as that is known.
 
     Args:
         camera: Of the clip.
@@ -75,8 +81,9 @@ def find_landmarks(
     found: list[Keyframe] = []
     for k, frame in enumerate(frames.tolist()):
         mine = np.flatnonzero((tracks.frames == k) & good[tracks.points])
-        descriptors = features[frame].descriptors[rows[mine]]
-        found.append(Keyframe(frame, tracks.pixels[mine], points[tracks.points[mine]], descriptors))
+        here = np.full((len(features[frame].pixels), 3), np.nan)
+        here[rows[mine]] = points[tracks.points[mine]]
+        found.append(Keyframe(frame, features[frame].pixels, here, features[frame].descriptors))
     return found
 
 

@@ -3,7 +3,8 @@
 Keyframes that may show the same place are found by the sum of what their features have beyond the nearest of a small
 vocabulary (VLAD: Jegou et al., Aggregating local descriptors into a compact image representation, 2010), with the
 vocabulary of the clip itself. Whether they do, geometry decides: the landmarks of the earlier one must place the later
-one. How far landmarks are, once by this pose and once by the later keyframe's own, gives the scale between the two.
+one, by its features. How far those are that are landmarks of both, once by this pose and once by the later keyframe's
+own, gives the scale between the two; where these are too few, as at the end of a clip, it stays unknown.
 """
 
 from collections.abc import Sequence
@@ -41,11 +42,11 @@ class LoopConstants(Constants):
     max_error: float = 0.006
     """Largest error of a landmark that agrees, as a share of the longer image side."""
     min_agreeing: int = 20
-    """Landmarks that must agree with the pose ..."""
+    """Landmarks of the earlier keyframe that must agree with the pose ..."""
     share: float = 0.4
     """... and their share among all that match."""
     min_scale: int = 8
-    """Of them, those that must tell the scale."""
+    """Of them, those that tell the scale."""
 
 
 LOOPS = LoopConstants()
@@ -63,6 +64,8 @@ class Loop:
     """Between the axes of the two cameras in the middle of the readout, each in the unit of its own surroundings."""
     count: int
     """Landmarks that agree."""
+    scale_known: bool
+    """Whether its scale is; otherwise it is 1."""
 
 
 def find_loops(
@@ -94,7 +97,8 @@ def find_loops(
         alike = signatures[earlier] @ signatures[k]
         for i in earlier[np.argsort(-alike, kind="stable")[: LOOPS.candidates]].tolist():
             loop = _verified(camera, keyframes, trajectories, frame_times, i, k)
-            if loop is not None:
+            # Without its scale, a part cannot be brought into the world of another.
+            if loop is not None and (loop.scale_known or parts[i] == parts[k]):
                 loops.append(loop)
     return loops
 
@@ -115,6 +119,7 @@ def _verified(
     """The loop between two keyframes, where there is one."""
     first, second = keyframes[i], keyframes[k]
     pairs = match(first.descriptors, second.descriptors)
+    pairs = pairs[first.known[pairs[:, 0]]]
     if len(pairs) < LOOPS.min_agreeing:
         return None
     lens = ideal_lens(camera.lens)
@@ -139,15 +144,14 @@ def _verified(
     own = transform_points(
         np.broadcast_to(second_pose, (len(points), 3, 4)), second.points[pairs[:, 1]]
     )[:, 2]  # fmt: skip
-    agrees &= (near[:, 2] > 0) & (own > 0)
-    if np.count_nonzero(agrees) < LOOPS.min_scale:
-        return None
-    scale = float(np.exp(np.median(np.log(own[agrees] / near[agrees, 2]))))
+    agrees &= near[:, 2] > 0
+    both = agrees & (own > 0)  # not a number where the later keyframe has no landmark
+    scale_known = int(np.count_nonzero(both)) >= LOOPS.min_scale
+    scale = float(np.exp(np.median(np.log(own[both] / near[both, 2])))) if scale_known else 1.0
     # x_first = R_first x_world + t_first, and x_world from the pose of the second in the world of the first.
     rotation = first_pose[:, :3] @ pose[:, :3].T
-    return Loop(
-        i, k, Similarity(1 / scale, rotation, first_pose[:, 3] - rotation @ pose[:, 3]), int(np.count_nonzero(agrees))
-    )
+    link = Similarity(1 / scale, rotation, first_pose[:, 3] - rotation @ pose[:, 3])
+    return Loop(i, k, link, int(np.count_nonzero(agrees)), scale_known)
 
 
 def _signatures(keyframes: Sequence[Keyframe]) -> FloatArray:

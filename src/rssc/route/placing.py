@@ -1,9 +1,10 @@
 """Places the frames of a clip one after the other, with a camera that is known.
 
     begin     some frames are reconstructed together, with the lens held
-    extend    the next frame is placed by the points that it sees; every few frames, what tracks have seen by then is
-              triangulated again
-    adjust    now and then, the last frames are adjusted under the rolling-shutter model
+    extend    the next frame is placed by the points that it sees, of which those count that are seen under an angle;
+              every few frames, what tracks have seen by then is triangulated again
+    adjust    now and then, the last frames are adjusted under the rolling-shutter model, in the world of those among
+              them that were adjusted before: what frames have drifted since is forgotten
 
 Where a frame cannot be placed, nor those that follow it, the clip goes on in another world, a new part: after a cut,
 or behind a hand before the lens. Poses are those of the middle of the readout, and good enough to start from.
@@ -21,6 +22,7 @@ from rssc.model.arrays import FloatArray, IntArray
 from rssc.model.camera import Camera
 from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.scene import Scene
+from rssc.model.similarity import fit_poses
 from rssc.model.tracks import Tracks
 from rssc.route.views import ClipTracks, ideal_lens, ideal_pixels
 from rssc.runtime.constants import Constants
@@ -49,10 +51,18 @@ class PlacingConstants(Constants):
     """Largest reprojection error of a point that agrees, as a share of the longer image side."""
     fast: float = 2.0
     """Factor on it where too few agree: in a fast pan, pixels are off by what the speed changes within a frame."""
+    sure_deg: float = 1.0
+    """Angle of the lines of sight to a point from which on its distance is known well: less, and noise brings points
+    nearer, and the scale drifts ..."""
+    sure_points: int = 60
+    """... and how many such points a frame must see to be placed by them alone."""
     min_agreeing: float = 0.5
     """Share of the known points in a frame that must agree with its pose."""
     block: int = 5
     """Frames that are placed before tracks are triangulated again."""
+    scale_spread: float = 0.01
+    """How far apart frames must be that were adjusted before, for them to give the scale of those adjusted now: root
+    mean square, as a share of the distance of the points."""
     reach: int = 60
     """Frames back from which tracks are triangulated, and that are adjusted together."""
     adjust_every: int = 30
@@ -116,8 +126,10 @@ class _Placer:
         self._rays = self._lens.unproject(self._pixels)
         self._max_error = PLACING.max_error * max(camera.width, camera.height)
         self.points = np.full((tracks.point_count, 3), np.nan)
+        self._cosines = np.ones(tracks.point_count)
         self.poses = np.full((len(frame_times), 3, 4), np.nan)
         self.parts = np.full(len(frame_times), -1)
+        self._adjusted = np.zeros(len(frame_times), bool)
 
     def begin(self, first: int, length: int, part: int) -> tuple[int, int] | None:
         """Reconstructs some frames; the first and the last of them, or None where that fails."""
@@ -182,6 +194,9 @@ class _Placer:
         """Places a frame by the points that it sees; whether that succeeded."""
         points, pixels = self._views.of(frame)
         known = np.isfinite(self.points[points, 0]) & np.isfinite(pixels[:, 0])
+        sure = known & (self._cosines[points] < np.cos(np.radians(PLACING.sure_deg)))
+        if sure.sum() >= PLACING.sure_points:
+            known = sure
         size = self._camera.width, self._camera.height
         for error in (self._max_error, PLACING.fast * self._max_error):
             found = absolute_pose(self.points[points[known]], pixels[known], self._lens, *size, error)
@@ -205,6 +220,8 @@ class _Placer:
         triangulate_points(
             tracks.offsets, centres, rays, np.full(len(rays), pixel), far, 0, len(numbers), points, errors
         )
+        first, last = rays[tracks.offsets[:-1]], rays[tracks.offsets[1:] - 1]
+        self._cosines[numbers] = (first * last).sum(axis=1)
         errors[tracks.points[~seen]] = np.inf
         points[errors > self._max_error] = np.nan
         self.points[numbers] = points
@@ -219,7 +236,12 @@ class _Placer:
                 common = AdjustOptions(fixed=held_camera(self._camera), motion_prior=loose_prior(scene))
                 scene = robust_adjust(restart(scene, scene.tracks), common=common).scene
                 assert scene.trajectory is not None
-                self.poses[frames] = scene.trajectory.cam_from_world(times + half)
+                poses, before = scene.trajectory.cam_from_world(times + half), self._adjusted[frames]
+                if before.any():
+                    distance = np.median(np.linalg.norm(scene.points - camera_centres(poses).mean(axis=0), axis=1))
+                    world = fit_poses(poses[before], self.poses[frames[before]], PLACING.scale_spread * distance)
+                    poses = world.apply_to_poses(poses)
+                self.poses[frames], self._adjusted[frames] = poses, True
             except (InputError, NotCalibratableError):
                 pass
         self._triangulate(frames)

@@ -144,15 +144,20 @@ def _agree(first: FloatArray, second: FloatArray, max_error: float) -> NDArray[n
     agree = np.zeros(len(first), bool)
     seen = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
     if len(seen) >= BRIDGING.least_agreeing:
-        try:
-            _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
-        except cv2.error:  # raised where what it tries degenerates
-            return agree
-        # Where none is found, OpenCV gives None, which its types do not say.
-        mask = np.asarray(mask).ravel()
+        mask = _epipolar(first[seen], second[seen], max_error)
         found = seen[mask > 0] if len(mask) == len(seen) else seen[:0]
         agree[found] = len(found) >= BRIDGING.least_agreeing
     return agree
+
+
+def _epipolar(first: FloatArray, second: FloatArray, max_error: float) -> NDArray[np.uint8]:
+    """(n,) 1 for the matches that agree with one epipolar geometry; empty where none is found."""
+    try:
+        _, mask = cv2.findFundamentalMat(first, second, cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+    except cv2.error:  # on some planes, an assertion of its last step fails in OpenCV 5.0
+        _, mask = cv2.findFundamentalMat(first, second, cv2.USAC_ACCURATE, max_error, 0.999, 2000)
+    # Where none is found, OpenCV gives None, which its types do not say.
+    return np.asarray(mask, np.uint8).ravel() if np.ndim(mask) else np.empty(0, np.uint8)
 
 
 class _Chains:

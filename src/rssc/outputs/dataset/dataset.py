@@ -1,7 +1,8 @@
 """Writes a dataset: chooses frames, hands them to the tool's writer, and says in `rssc_dataset.json` what it did.
 
-A dataset has frames of one stretch, because stretches do not share a world. `rssc.names.DATASET_WORDS` has the kinds:
-rectified frames for tools that know nothing of rolling shutters, and frames as they were filmed for those that do.
+A dataset has frames of one world: of one stretch, or of all parts of a clip that were joined.
+`rssc.names.DATASET_WORDS` has the kinds: rectified frames for tools that know nothing of rolling shutters, and frames
+as they were filmed for those that do.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ from rssc.outputs.crop import Window, common_window
 from rssc.outputs.dataset.ncore import NCORE, NcoreWriter, require_ncore
 from rssc.outputs.dataset.pictures import Change, Pictures
 from rssc.outputs.dataset.rectified import rectified_stretch
-from rssc.outputs.dataset.selection import Selection, choose_frames, choose_stretch, part_of
+from rssc.outputs.dataset.selection import Selection, choose_frames, part_of
 from rssc.outputs.exporters import EXPORTERS, export_of
 from rssc.outputs.exporters.colmap import model_files
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files, json_bytes
@@ -41,9 +42,9 @@ class Dataset:
 
     kind: str
     stretch: int
-    """Which stretch of the calibration it shows, counted from 0."""
+    """Which stretch of the calibration it shows, counted from 0; those of one world count as one."""
     stretch_count: int
-    """How many the calibration has."""
+    """How many there are."""
     frame_numbers: IntArray
     """(n,) index in the source of each frame."""
     point_count: int
@@ -96,7 +97,7 @@ def write_dataset(
     *,
     progress: Progress = silent,
 ) -> Dataset:
-    """Writes the frames of one stretch of a calibration as a dataset that a tool trains on.
+    """Writes the frames of one world of a calibration as a dataset that a tool trains on.
 
     Args:
         source: The video or the folder of images that was calibrated.
@@ -118,15 +119,14 @@ def write_dataset(
     if kind == "ncore":
         require_ncore()
     stages = Stages(progress)
-    number, stretch = choose_stretch(source, calibration, options)
     with stages("choosing frames") as report:
-        selection = choose_frames(source, number, stretch, options, report)
+        selection = choose_frames(source, calibration, options, report)
     chosen: list[int] = selection.frames.tolist()
-    names = tuple(f"{Path(stretch.names[frame]).stem}.{options.images}" for frame in chosen)
+    names = tuple(f"{Path(selection.whole.names[frame]).stem}.{options.images}" for frame in chosen)
     with new_folder(output) as folder:
         job = _Job(kind, source, calibration, selection, options, folder, names, stages)
         camera, point_count, more = writer(job)
-        done = Dataset(kind, number, len(calibration.stretches), selection.numbers, point_count, camera)
+        done = Dataset(kind, selection.number, selection.count, selection.numbers, point_count, camera)
         _write(folder / DATASET_NAME, json_bytes(_statement(job, done, more)))
     return done
 

@@ -1,4 +1,4 @@
-"""Which frames a dataset has: those of one stretch, which has a world of its own, or some of them."""
+"""Which frames a dataset has: those of one world, or some of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from rssc.footage.footage import open_source
 from rssc.model.arrays import IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.stretch import Stretch
+from rssc.outputs.joined import joined_stretches
 from rssc.outputs.options import DatasetOptions
 from rssc.outputs.rectify_footage import stretches_of
 from rssc.runtime.progress import Report
@@ -24,7 +25,9 @@ class Selection:
     """The frames of a dataset."""
 
     number: int
-    """Of the stretch in the calibration, counted from 0."""
+    """Of the stretch, counted from 0, where those of one world count as one."""
+    count: int
+    """How many there are."""
     whole: Stretch
     """The stretch."""
     frames: IntArray
@@ -36,31 +39,25 @@ class Selection:
         return self.whole.frame_numbers[self.frames]
 
 
-def choose_stretch(source: Path, calibration: Calibration, options: DatasetOptions) -> tuple[int, Stretch]:
-    """The stretch that was asked for, or the longest of those that show this source, with its number.
+def choose_frames(source: Path, calibration: Calibration, options: DatasetOptions, report: Report) -> Selection:
+    """The frames that the options ask for: of the stretch that they name, or the longest that shows this source.
 
     Raises:
-        InputError: There is no such stretch, or the source is not what was calibrated.
+        InputError: There is no such stretch, the source has other frames than those that were calibrated, or hardly
+            any is left.
     """
-    here = stretches_of(source, calibration, options.reencoded)
-    numbers = [i for i, stretch in enumerate(calibration.stretches) if any(stretch is one for one in here)]
+    here = {stretch.source for stretch in stretches_of(source, calibration, options.reencoded)}
+    stretches = joined_stretches(calibration)
+    numbers = [i for i, stretch in enumerate(stretches) if stretch.source in here]
     if options.stretch is None:
-        number = max(numbers, key=lambda i: len(calibration.stretches[i].names))
+        number = max(numbers, key=lambda i: len(stretches[i].names))
     elif options.stretch in numbers:
         number = options.stretch
     else:
         raise InputError(
             f"stretch is {options.stretch}; expected one of {', '.join(map(str, numbers))}, which are of {source}."
         )
-    return number, calibration.stretches[number]
-
-
-def choose_frames(source: Path, number: int, stretch: Stretch, options: DatasetOptions, report: Report) -> Selection:
-    """The frames of a stretch that the options ask for.
-
-    Raises:
-        InputError: The source has other frames than those that were calibrated, or hardly any is left.
-    """
+    stretch = stretches[number]
     _check_names(source, stretch)
     count = len(stretch.names)
     groups = [np.arange(begin, min(begin + options.every, count)) for begin in range(0, count, options.every)]
@@ -71,7 +68,7 @@ def choose_frames(source: Path, number: int, stretch: Stretch, options: DatasetO
         frames = [int(group[0]) for group in groups]
     if len(frames) < LEAST_FRAMES:
         raise InputError(f"every {options.every} leaves one frame of {count}; expected a smaller number.")
-    return Selection(number, stretch, np.array(frames))
+    return Selection(number, len(stretches), stretch, np.array(frames))
 
 
 def part_of(stretch: Stretch, frames: IntArray, names: Sequence[str]) -> tuple[Stretch, IntArray]:

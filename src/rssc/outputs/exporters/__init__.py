@@ -28,6 +28,7 @@ from rssc.outputs.exporters.st_maps import STMAP, STMAP_FRAMES
 from rssc.outputs.exporters.transforms import INSTANT_NGP, NERFSTUDIO
 from rssc.outputs.exporters.trust import TRUST_NAME, Trust, trust_of
 from rssc.outputs.exporters.usd import USD
+from rssc.outputs.joined import joined_stretches
 from rssc.outputs.options import ExportOptions
 from rssc.runtime.progress import Progress, Stages, silent
 
@@ -154,10 +155,10 @@ def _is_marked(path: Path, format_name: str) -> bool:
 
 
 def _stretch(calibration: Calibration, options: ExportOptions) -> Stretch:
-    count = len(calibration.require_stretches())
-    if not 0 <= options.stretch < count:
-        raise InputError(f"stretch is {options.stretch}; this calibration has {count}, counted from 0.")
-    return calibration.stretches[options.stretch]
+    stretches = joined_stretches(calibration)
+    if not 0 <= options.stretch < len(stretches):
+        raise InputError(f"stretch is {options.stretch}; this calibration has {len(stretches)}, counted from 0.")
+    return stretches[options.stretch]
 
 
 def _check(exporter: Exporter, format_name: str, camera: Camera, options: ExportOptions) -> None:

@@ -69,6 +69,8 @@ class Exporter:
     """Readout directions that the format can hold."""
     has_poses: bool = False
     """Whether poses are written, and stretches.npz is needed for it."""
+    has_all_stretches: bool = False
+    """Whether these are of all stretches of a source, not of one."""
     has_row_times: bool = True
     """Whether the tool itself computes times from rows of its images; false where the shutter is only stated."""
     has_row_choice: bool = False

@@ -196,5 +196,6 @@ GCSV = Exporter(
     pixel_centre=CENTRE_ZERO,
     files=_log,
     has_poses=True,
+    has_all_stretches=True,
     has_camera_words=True,
 )
