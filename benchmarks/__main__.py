@@ -16,6 +16,7 @@ NAMES = {
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the real clips against what is known of their cameras, and against each other",
     "coverage": "whether error bars hold on drawn clips, and whether footage that determines nothing is flagged",
+    "frames": "fills a folder for --frames-cache with drawn clips that a GPU renders",
     "exposure": "whether error bars hold under motion blur",
     "near_global": "whether a global shutter and a very fast rolling one are told apart",
     "vibration": "whether error bars hold where the camera vibrates, with and without finer knots",

@@ -200,7 +200,12 @@ def frames_of(drawn: Draw, clip: Clip, cache_folder: Path) -> Path:
             write_images(frames(), folder)
         (folder / _CONTENT_NAME).write_text(json.dumps(asdict(content_of(clip, middle[0]))) + "\n")
 
-    return filled_once(cache_folder / f"{drawn.seed:05d}-{frames_key(drawn)}", fill)
+    return filled_once(frames_folder(drawn, cache_folder), fill)
+
+
+def frames_folder(drawn: Draw, cache_folder: Path) -> Path:
+    """Where `frames_of` keeps the frames of a clip."""
+    return cache_folder / f"{drawn.seed:05d}-{frames_key(drawn)}"
 
 
 def read_content(folder: Path) -> Content:

@@ -8,7 +8,7 @@ import pytest
 from rssc.model import Scene, Tracks
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
 from rssc.solver.spline_fit import fit_trajectory
-from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
+from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_from_zero, widened_for_video
 
 FRAMES = 12
 
@@ -47,8 +47,7 @@ def test_a_camera_that_hardly_moves_tells_no_exposure():
 
 
 def test_a_video_tells_only_long_exposures():
-    assert told_by_video(None) is None
-    assert told_by_video(ExposureEstimate(0.0, 0.07)) is None
-    assert told_by_video(ExposureEstimate(0.3, 0.05)) is None
-    told = told_by_video(ExposureEstimate(0.6, 0.05))
-    assert told is not None and told.ratio == 0.6 and told.sigma > 0.15
+    for ratio, sigma in ((0.0, 0.07), (0.3, 0.05)):
+        assert not told_from_zero(widened_for_video(ExposureEstimate(ratio, sigma)))
+    told = widened_for_video(ExposureEstimate(0.6, 0.05))
+    assert told_from_zero(told) and told.ratio == 0.6 and told.sigma > 0.15

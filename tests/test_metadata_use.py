@@ -170,7 +170,8 @@ def test_the_stated_exposure_is_used_where_the_footage_does_not_tell(monkeypatch
     monkeypatch.setattr(
         stretch_module, "estimate_exposure", lambda *_: None if seen is None else ExposureEstimate(*seen)
     )
-    monkeypatch.setattr(stretch_module, "_refined", lambda images, scene, ratio, report: used.append(ratio) or scene)
+    monkeypatch.setattr(stretch_module, "is_smeared", lambda *_: False)
+    monkeypatch.setattr(stretch_module, "refined_scene", lambda images, scene, ratio, *_: used.append(ratio) or scene)
     images = np.zeros((10, *SIZE[::-1]), np.uint8)
     metadata = Metadata(exposure_range_s=(0.01, 0.01))
     footage = Footage(images, np.arange(10) / 30, np.arange(10), tuple("abcdefghij"), metadata=metadata)

@@ -16,16 +16,18 @@ from rssc.io.tum import read_tum
 from rssc.model.calibration import Calibration
 from rssc.model.poses import camera_centres
 from rssc.outputs.result_folder import WORK_NAME
-from rssc.pipeline.bridging import bridges
 from rssc.pipeline.following import FOLLOWING, follow_clip
 from rssc.pipeline.options import TrackOptions
 from rssc.pipeline.track import track_clip
+from rssc.route.views import ideal_lens
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.clip_files import VIDEO_NAME, write_clip
 from rssc.simulation.truth import true_calibration
+from rssc.tracking.bridging import bridges
 from rssc.tracking.features import find_features, match
+from rssc.tracking.observations import Observations, tracks_of
 from rssc.tracking.options import TrackingOptions
-from rssc.tracking.track import Observations, Tracker, tracks_of
+from rssc.tracking.track import Tracker
 
 FRAMES = 70
 OPTIONS = TrackOptions(tracks=150)
@@ -118,7 +120,15 @@ def test_features_bridge_what_corners_do_not_survive(clip, tmp_path):
         cv2.imwrite(str(tmp_path / f"{i:06d}.png"), cv2.blur(image, (1, 41)) if i in smeared else image)
     source, options = open_source(tmp_path, 30.0), TrackingOptions(target=150)
     followed = follow_clip(source, (240, 180), options, None, "key", None)
-    found = bridges(source, followed, clip.camera, options, None)
+    lens, ideal = clip.camera.lens, ideal_lens(clip.camera.lens)
+
+    def read(frames):
+        return (image for _, image in source.read(frames))
+
+    def flat(pixels):
+        return ideal.project(lens.unproject(pixels))
+
+    found = bridges(followed.table, followed.numbers, read, options, None, flat)
     assert found.numbers.min() > max(one.numbers.max() for one in followed.table)
     errors = []
     for number in np.unique(found.numbers):
@@ -134,7 +144,7 @@ def test_features_bridge_what_corners_do_not_survive(clip, tmp_path):
     # Where corners go on, there is nothing to bridge.
     frames, numbers = np.repeat(np.arange(24), 100), np.tile(np.arange(100), 24)
     kept = Observations(frames, numbers, np.zeros((2400, 2)), np.full(2400, 0.1))
-    assert not len(bridges(source, replace(followed, table=(kept,)), clip.camera, options, None).frames)
+    assert not len(bridges((kept,), followed.numbers, read, options, None, flat).frames)
 
 
 def test_worlds_that_nothing_joins_are_told(clip, calibration, tmp_path, capsys):

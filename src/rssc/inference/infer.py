@@ -14,7 +14,7 @@ The steps:
 The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,8 @@ from rssc.model.tracks import Tracks
 from rssc.runtime.progress import Report, unreported
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.options import AdjustOptions
+
+Doubts = Callable[[Adjustment], Sequence[Contribution]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def infer(
     rough: bool = True,
     final: bool = True,
     common: AdjustOptions | None = None,
+    doubts: Doubts | None = None,
     report: Report = unreported,
 ) -> Inference:
     """Infers lens, readout, trajectory and points from all tracks of a scene.
@@ -81,6 +84,7 @@ def infer(
         final: With the motion model, the lens chosen again and all parts of the error bars; otherwise with one knot per
             frame and without error bars.
         common: Options of every adjustment: fixed parameters, motion prior.
+        doubts: Gives further parts of the uncertainty of the chosen adjustment: what its tracks leave unknown.
         report: Called with the share of the work that is done.
     """
     common = common or AdjustOptions()
@@ -120,7 +124,7 @@ def infer(
     if "points" not in common.fixed:
         # A board that is not as described looks like a camera that is not rigid: first the board is checked.
         best, departures = take_out(best, departures)
-    uncertainty = _assess(best, lenses, departures)
+    uncertainty = _assess(best, lenses, departures, doubts(best) if doubts else ())
     moves = alternation(settled), alternation(fine)
     return Inference(best, uncertainty, lenses, correlation, shutters, *moves, departures)
 
@@ -182,9 +186,14 @@ def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:
     return Uncertainty(widened, {"noise": {name: widened.sigma(name) for name in widened.parameters}})
 
 
-def _assess(chosen: Adjustment, lenses: Sequence[Candidate], departures: Sequence[Departure]) -> Uncertainty:
+def _assess(
+    chosen: Adjustment,
+    lenses: Sequence[Candidate],
+    departures: Sequence[Departure],
+    further: Sequence[Contribution],
+) -> Uncertainty:
     spread = lens_spread(lenses, chosen.scene.camera.lens.model)
     contributions = [Contribution("lens", spread.matrix + series_covariance(chosen), common=True)]
     if departures:
         contributions.append(Contribution("camera", np.sum([one.matrix for one in departures], axis=0), common=False))
-    return assess_uncertainty(chosen, shared_error_covariance(chosen), contributions)
+    return assess_uncertainty(chosen, shared_error_covariance(chosen), [*contributions, *further])

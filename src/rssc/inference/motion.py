@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rssc.inference.robust import robust_options
+from rssc.inference.robust import restart, robust_adjust, robust_options, without_outliers
 from rssc.kernels.motion_prior import motion_residuals
 from rssc.model.calibration import MotionSmoothness
 from rssc.model.scene import Scene
@@ -74,6 +74,13 @@ _THIRD_DIFFERENCES = 20.0
 def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
     """A prior that holds what nothing else holds, from the smoothness of the trajectory that a scene starts with."""
     return _prior_of(scene, knot_spacing, MOTION.loose)
+
+
+def adjust_with_dense_motion(scene: Scene, common: AdjustOptions) -> Adjustment:
+    """A scene adjusted as in the last inference, without its choices and its error bars."""
+    common = replace(common, motion_prior=common.motion_prior or loose_prior(scene))
+    found = find_motion(robust_adjust(restart(scene, scene.tracks), common=common), common)
+    return follow_fast_motion(settle_motion(found, common, without_outliers(found)), common)
 
 
 def settle_motion(

@@ -4,6 +4,7 @@
     shared     what correlated errors of a place or a moment add to it (see `shared_errors`)
     lens       how far other lens models that the data do not rule out move it, and the first radial term that it lacks
     camera     what a camera that is not rigid does to it, where one is found (see `departures`)
+    exposure   what streaks of motion blur pull when the exposure is off by its own error bar (see `pipeline.refining`)
     windows    how far windows of the clip disagree with each other and with the whole, beyond their own noise
     rest       what all of the above miss, as a share of their sum: measured on rendered clips with exact truth
                (`python -m benchmarks coverage`), not derived

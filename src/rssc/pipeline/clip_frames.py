@@ -14,7 +14,7 @@ from rssc.model.camera import Camera
 from rssc.pipeline.following import Followed
 from rssc.route.views import ClipTracks
 from rssc.runtime.constants import Constants
-from rssc.tracking.track import Observations, tracks_of
+from rssc.tracking.observations import Observations, tracks_of
 
 
 @dataclass(frozen=True)

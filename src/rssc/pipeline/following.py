@@ -20,8 +20,9 @@ from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
 from rssc.tracking.features import Features, find_features
+from rssc.tracking.observations import Observations
 from rssc.tracking.options import TrackingOptions
-from rssc.tracking.track import Observations, Tracker
+from rssc.tracking.track import Tracker
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rssc.errors import InputError, NotCalibratableError, UnexplainedTracksError
 from rssc.footage.footage import Cropped, Footage
 from rssc.inference.infer import Inference, infer
+from rssc.inference.uncertainty import Contribution
 from rssc.io.lens_files import read_sensor_lens
 from rssc.model.finding import Finding
 from rssc.model.metadata import Metadata
@@ -22,15 +23,15 @@ from rssc.model.stretch import Stretch
 from rssc.pipeline.kept import kept_tracks
 from rssc.pipeline.metadata import stated_exposure
 from rssc.pipeline.options import CalibrateOptions
+from rssc.pipeline.refining import exposure_doubt, is_smeared, refined_scene
 from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.pipeline.times import with_times_by_evidence
 from rssc.pipeline.undistorted import to_sensor
 from rssc.runtime.constants import Constants
-from rssc.runtime.progress import Report, Stages
+from rssc.runtime.progress import Stages
+from rssc.solver.bundle import Adjustment
 from rssc.solver.options import AdjustOptions
-from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_by_video
-from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
-from rssc.tracking.refinement import refine, sharpest_observations
+from rssc.tracking.exposure import ExposureEstimate, estimate_exposure, told_from_zero, widened_for_video
 from rssc.tracking.track import track
 
 
@@ -43,6 +44,8 @@ class StretchConstants(Constants):
 
 
 STRETCH = StretchConstants()
+_EXPOSURE_SHARE = 0.2
+"""Of the time of refining when the exposure is estimated: roughly, for progress only."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class RefinedStretch:
     scene: Scene
     first: Inference
     footage: Footage
-    """Without its images."""
+    """With images where motion smears them, and without them otherwise."""
     source: Path
     registered: NDArray[np.bool_]
     """(f,) whether the pose of a frame was measured, not interpolated."""
@@ -84,6 +87,8 @@ class RefinedStretch:
     """What is not estimated: "translations" where the camera only turned."""
     exposure: ExposureEstimate | None = None
     """As a fraction of the frame interval; None where neither footage nor file tell."""
+    blur: ExposureEstimate | None = None
+    """The same, or what the blur looks like though it may be none: what tracks were refined with."""
 
 
 def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> StretchResult:
@@ -120,19 +125,23 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
                 )  # fmt: skip
                 footage, first = with_times_by_evidence(footage, first, tracks, options)
             with own_scene(), stage("refining") as report:
-                seen = estimate_exposure(footage.images, first.adjustment.scene)
-                told = told_by_video(seen) if source.is_file() else seen
-                exposure = told or stated_exposure(footage.metadata, footage.frame_interval_s)
-                assumed = exposure or seen
+                exposure, blur = _exposure(footage, first.adjustment.scene, source.is_file())
                 report(_EXPOSURE_SHARE)
-                refined = _refined(footage.images, first.adjustment.scene, assumed.ratio if assumed else 0.0, report)
+                refined = refined_scene(
+                    footage.images, first.adjustment.scene, blur.ratio if blur else 0.0,
+                    AdjustOptions(fixed=found.fixed),
+                    lambda share: report(_EXPOSURE_SHARE + (1 - _EXPOSURE_SHARE) * share),
+                )  # fmt: skip
         except NotCalibratableError as error:
             failure = failure or error
             continue
         notes = (*footage.notes, *found.start.notes)
         registered = found.start.registered
+        # Most need them no more, and they take as much memory as the last inference.
+        if blur is None or not is_smeared(refined, blur.ratio):
+            footage = footage.without_images()
         return RefinedStretch(
-            refined, first, footage.without_images(), source, registered, notes, options.lens, found.fixed, exposure
+            refined, first, footage, source, registered, notes, options.lens, found.fixed, exposure, blur
         )  # fmt: skip
     failure = failure or UnexplainedTracksError("no motion of the camera explains the tracks.")
     if options.init is not None:
@@ -152,10 +161,16 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     first, footage, scene = refined.first, refined.footage, refined.scene
     if scene.camera.undistorted_from is not None and method == refined.lens == "auto":
         scene = to_sensor(scene)
+
+    def doubts(adjustment: Adjustment) -> list[Contribution]:
+        if refined.blur is None or not footage.images.size or scene is not refined.scene:
+            return []
+        return exposure_doubt(footage.images, adjustment, refined.blur)
+
     with own_scene(), stage("solving") as report:
         final = infer(
             scene, lens=refined.lens, method=method, rough=False,
-            common=AdjustOptions(fixed=refined.fixed), report=report,
+            common=AdjustOptions(fixed=refined.fixed), doubts=doubts, report=report,
         )  # fmt: skip
     source = str(refined.source)
     stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, source)
@@ -164,6 +179,19 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
         refined.exposure, footage.findings, footage.cropped, footage.metadata,
     )  # fmt: skip
+
+
+def _exposure(
+    footage: Footage, scene: Scene, compressed: bool
+) -> tuple[ExposureEstimate | None, ExposureEstimate | None]:
+    """The exposure, None where neither footage nor file tell; and what to refine tracks with."""
+    seen = estimate_exposure(footage.images, scene)
+    told = seen
+    if seen is not None and compressed:
+        seen = widened_for_video(seen)
+        told = seen if told_from_zero(seen) else None
+    exposure = told or stated_exposure(footage.metadata, footage.frame_interval_s)
+    return exposure, exposure or seen
 
 
 @contextmanager
@@ -176,28 +204,3 @@ def own_scene() -> Generator[None]:
             "no distance fits the tracks: the camera turned but hardly changed its place, or things moved; walk "
             "sideways past a scene that stands still."
         ) from error
-
-
-_EXPOSURE_SHARE, _FIRST_PASS_SHARE = 0.2, 0.6
-"""Of the time of refining when each is done: roughly, for progress only."""
-
-
-def _refined(images: NDArray[np.uint8], scene: Scene, exposure: float, report: Report) -> Scene:
-    """Every track registered again to its reference patch, with position and warp predicted from the first inference.
-
-    Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
-    its point was in the mean over the exposure; the tracks returned are for the middle of it.
-    """
-    streaks = predict_streaks(scene, exposure)
-    references = sharpest_observations(scene.tracks, streaks)
-    pixels, warps, bends = predict_observations(scene, references)
-    found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
-    report(_FIRST_PASS_SHARE)
-    slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
-    found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
-    tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)
-    tracks = on_sensor(tracks, scene.camera.undistorted_from)
-    keep = tracks.lengths >= 3
-    if not keep.any():
-        raise NotCalibratableError("no track could be found again after the first adjustment; film with less blur.")
-    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])

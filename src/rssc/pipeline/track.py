@@ -3,7 +3,7 @@
 The steps:
 
     follow       corners through all frames, one image at a time, and features of every tenth frame (`following`)
-    bridge       features matched around what corners do not survive (`bridging`)
+    bridge       features matched around what corners do not survive (`tracking.bridging`)
     place        the frames one after the other (`route.placing`)
     adjust       sections of them under the rolling-shutter model, with the camera held (`route.sections`)
     close        join the sections, find places that are seen again, and close loops there (`route.closing`)
@@ -12,7 +12,7 @@ The steps:
 Time grows with the number of frames. Of images only one is in memory at a time; tracks of all frames are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,11 +22,10 @@ import numpy as np
 from rssc.errors import InputError, NotCalibratableError
 from rssc.footage.footage import open_source, survey_footage
 from rssc.io.cache import Arrays, Cache, kept
-from rssc.model.arrays import IntArray
+from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.calibration import Calibration
 from rssc.model.camera import Camera
 from rssc.model.trajectory import Trajectory
-from rssc.pipeline.bridging import bridges
 from rssc.pipeline.clip_frames import ClipFrames, camera_at_interval, hidden_area, timed_frames
 from rssc.pipeline.following import Followed, follow_clip
 from rssc.pipeline.options import TrackOptions
@@ -37,10 +36,12 @@ from rssc.route.landmarks import Keyframe, find_landmarks
 from rssc.route.loops import find_loops
 from rssc.route.placing import Placement, place_frames
 from rssc.route.sections import Section, adjust_section, join_sections, section_frames
+from rssc.route.views import ideal_lens
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Report, Stages, silent
+from rssc.tracking.bridging import bridges
+from rssc.tracking.observations import Observations
 from rssc.tracking.options import TrackingOptions
-from rssc.tracking.track import Observations
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,17 @@ def track_clip(
     with stage("tracking") as report:
         following = TrackingOptions(target=options.tracks)
         followed = follow_clip(listed, size, following, hidden, key, store, report)
+    lens, ideal = calibration.camera.lens, ideal_lens(calibration.camera.lens)
+
+    def read(frames: IntArray) -> Iterator[Image]:
+        return (image for _, image in listed.read(frames))
+
+    def flat(pixels: FloatArray) -> FloatArray:
+        return ideal.project(lens.unproject(pixels))
+
     with stage("bridging") as report:
         bridge = kept(
-            "bridges", (key,), lambda: bridges(listed, followed, calibration.camera, following, hidden, report),
+            "bridges", (key,), lambda: bridges(followed.table, followed.numbers, read, following, hidden, flat, report),
             Observations._asdict, _unpacked_bridge, store,
         )  # fmt: skip
         followed = replace(followed, table=(*followed.table, bridge))

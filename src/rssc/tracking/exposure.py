@@ -111,16 +111,17 @@ def estimate_exposure(images: Image, scene: Scene) -> ExposureEstimate | None:
     return estimate if estimate.sigma <= EXPOSURE.max_sigma else None
 
 
-def told_by_video(estimate: ExposureEstimate | None) -> ExposureEstimate | None:
-    """What an estimate from the frames of a video file is worth: None where it cannot be told from zero.
+def widened_for_video(estimate: ExposureEstimate) -> ExposureEstimate:
+    """An estimate from the frames of a video file, with what compression may have done to it.
 
     Strong compression takes the blur away together with the texture: a clip with an exposure of 0.88, stored at CRF 30,
     looked as if it had none.
     """
-    if estimate is None:
-        return None
-    sigma = float(np.hypot(estimate.sigma, EXPOSURE.compression_sigma))
-    return ExposureEstimate(estimate.ratio, sigma) if estimate.ratio > SIGMAS_95 * sigma else None
+    return replace(estimate, sigma=float(np.hypot(estimate.sigma, EXPOSURE.compression_sigma)))
+
+
+def told_from_zero(estimate: ExposureEstimate) -> bool:
+    return estimate.ratio > SIGMAS_95 * estimate.sigma
 
 
 def _estimated(misfits: FloatArray, frames: IntArray) -> ExposureEstimate:

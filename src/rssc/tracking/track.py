@@ -13,23 +13,24 @@ Every frame goes through the same steps:
 The reference frame of a track is its first frame.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.errors import InputError, NotCalibratableError
+from rssc.errors import InputError
 from rssc.kernels.image import registration
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
 from rssc.runtime.threads import run_chunks, thread_count
+from rssc.tracking.bridging import bridges
 from rssc.tracking.corners import new_corners
 from rssc.tracking.flow import flow_scale, moves_like_neighbours, predict_by_flow, shrunk
+from rssc.tracking.observations import Observations, tracks_of
 from rssc.tracking.options import DEFAULT_OPTIONS, TrackingOptions
 from rssc.tracking.quality import CORRELATION, QUALITY, acceptable, image_noise, observation_sigmas, shear_limits
 
@@ -84,7 +85,7 @@ def track(
     report: Report = unreported,
     hidden: NDArray[np.bool_] | None = None,
 ) -> Tracks:
-    """Tracks corners through consecutive frames.
+    """Tracks corners through consecutive frames, and features past those that no corner survives.
 
     Args:
         images: (n, height, width) grey frames.
@@ -93,7 +94,7 @@ def track(
         hidden: (height, width) where words or logos hide the scene: no track begins there, and tracks end there.
 
     Returns:
-        Tracks without gaps, with standard deviations relative to the track's first observation.
+        Tracks; those of corners are without gaps, with standard deviations relative to their first observation.
 
     Raises:
         InputError: The images are not a stack of grey frames.
@@ -102,48 +103,13 @@ def track(
     if images.ndim != 3 or images.dtype != np.uint8 or len(images) < 2:
         raise InputError(f"images are {images.dtype} {images.shape}; expected uint8 (n, height, width) with n >= 2.")
     options = options or DEFAULT_OPTIONS
-    tracker = Tracker(images[0], options, hidden)
-    for frame, image in enumerate(images):
-        tracker.advance(frame, image)
+    tracker, numbers = Tracker(images[0], options, hidden), np.arange(len(images))
+    for frame in numbers:
+        tracker.advance(int(frame), images[frame])
         report((frame + 1) / len(images))
-    return tracks_of([tracker.take()], len(images), options.min_length)
-
-
-class Observations(NamedTuple):
-    """A part of the table of observations, in the order in which frames came."""
-
-    frames: IntArray
-    """(m,)"""
-    numbers: IntArray
-    """(m,) of the track, counted from the first of the clip."""
-    pixels: FloatArray
-    """(m, 2)"""
-    sigmas: FloatArray
-    """(m,) in pixels; NaN for the reference of a track."""
-
-
-def tracks_of(table: Sequence[Observations], frame_count: int, min_length: int) -> Tracks:
-    """The observations of all tracks that are long enough, numbered without gaps.
-
-    Raises:
-        NotCalibratableError: There are none.
-    """
-    frames, numbers, pixels, sigmas = (np.concatenate(column) for column in zip(*table, strict=True))
-    count = int(numbers.max(initial=-1)) + 1
-    long = np.bincount(numbers, minlength=count) >= min_length
-    if not long.any():
-        raise NotCalibratableError(
-            f"no corner could be tracked over {min_length} frames; the footage is blurred, dark or "
-            "without texture. Record a textured scene in good light."
-        )
-    # A reference observation has no error by definition; the adjustment needs its share of the track's noise.
-    first = np.isnan(sigmas)
-    total = np.bincount(numbers[~first], weights=sigmas[~first], minlength=count)
-    seen = np.bincount(numbers[~first], minlength=count)
-    sigmas[first] = (total / np.maximum(1, seen))[numbers[first]]
-    rows = long[numbers]
-    renumbered = np.cumsum(long) - 1
-    return Tracks(frame_count, int(long.sum()), frames[rows], renumbered[numbers[rows]], pixels[rows], sigmas[rows])
+    corners = tracker.take()
+    features = bridges([corners], numbers, lambda frames: images[frames], options, hidden)
+    return tracks_of([corners, features], len(images), options.min_length)
 
 
 class Tracker:

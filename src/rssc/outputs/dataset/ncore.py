@@ -12,8 +12,9 @@ line in s holds: its root mean square falls to sqrt((1/30 - 1/36) / (1/30)) = 0.
 Its times are whole microseconds, not negative: nothing moves by as much as a thousandth of a pixel in half of one.
 """
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,6 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.model.poses import camera_centres
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, homogeneous, json_bytes
-
-if TYPE_CHECKING:
-    from ncore.data import CameraModelParameters
 
 CAMERA_ID = "camera"
 _INSTANCE = "default"
@@ -46,9 +44,14 @@ NCORE = Exporter(
 def require_ncore() -> None:
     """Checks that NCore is there, before any work is done for it."""
     try:
-        import ncore.data.v4  # pyright: ignore[reportUnusedImport] # noqa: F401
+        _loaded("ncore.data.v4")
     except ImportError as error:
         raise InputError(f"NCore's own writer is needed for this ({error}); pip install 'rssc[ncore]'.") from None
+
+
+def _loaded(module: str) -> Any:
+    """A module without its types: they are checked where NCore is not installed, too."""
+    return import_module(module)
 
 
 class NcoreWriter:
@@ -63,20 +66,18 @@ class NcoreWriter:
             name: Of the sequence, and so of its files.
             kind: Of the images: "png" or "jpg".
         """
-        from ncore.data import v4
-        from ncore.impl.common.transformations import HalfClosedInterval
-        from upath import UPath
-
+        v4 = _loaded("ncore.data.v4")
+        interval = _loaded("ncore.impl.common.transformations").HalfClosedInterval
         parameters = _camera(export)  # refuses what NCore cannot hold
         self._export, self._folder, self._name = export, folder, name
         self._kind = {"jpg": "jpeg"}.get(kind, kind)
         starts, ends = (_microseconds(export, end) for end in (0, 1))
         self._frames: NDArray[np.uint64] = np.stack([starts, ends], axis=1).astype(np.uint64)
-        self._writer: Any = v4.SequenceComponentGroupsWriter(
-            output_dir_path=UPath(folder),
+        self._writer = v4.SequenceComponentGroupsWriter(
+            output_dir_path=_loaded("upath").UPath(folder),
             store_base_name=name,
             sequence_id=name,
-            sequence_timestamp_interval_us=HalfClosedInterval.from_start_end(int(starts[0]), int(ends[-1])),
+            sequence_timestamp_interval_us=interval.from_start_end(int(starts[0]), int(ends[-1])),
             generic_meta_data=cast("dict[str, Any]", dict(export.statement)),
         )
         register = self._writer.register_component_writer
@@ -88,7 +89,7 @@ class NcoreWriter:
         intrinsics.store_camera_intrinsics(CAMERA_ID, parameters)
         register(v4.MasksComponent.Writer, _INSTANCE, "masks").store_camera_masks(CAMERA_ID, {})
         register(v4.CuboidsComponent.Writer, _INSTANCE, "cuboids").store_observations([])
-        self._camera: Any = register(v4.CameraSensorComponent.Writer, CAMERA_ID, CAMERA_ID)
+        self._camera = register(v4.CameraSensorComponent.Writer, CAMERA_ID, CAMERA_ID)
 
     def add(self, frame: int, image: bytes) -> None:
         """Writes the file of a frame's image."""
@@ -98,19 +99,18 @@ class NcoreWriter:
 
     def finish(self, colours: NDArray[np.uint8]) -> None:
         """Writes the points with their (p, 3) RGB colours, closes the stores, and writes the file that names them."""
-        from ncore.data import PointCloud, v4
-
+        data, v4 = _loaded("ncore.data"), _loaded("ncore.data.v4")
         points = v4.PointCloudsComponent
-        rgb = points.AttributeSchema(PointCloud.AttributeTransformType.INVARIANT, np.dtype("uint8"), (3,))
+        rgb = points.AttributeSchema(data.PointCloud.AttributeTransformType.INVARIANT, np.dtype("uint8"), (3,))
         self._writer.register_component_writer(
             points.Writer, "sfm_points", "sfm_points",
-            coordinate_unit=PointCloud.CoordinateUnit.UNITLESS, attribute_schemas={"rgb": rgb},
+            coordinate_unit=data.PointCloud.CoordinateUnit.UNITLESS, attribute_schemas={"rgb": rgb},
         ).store_pc(
             xyz=self._export.frames.scene.points.astype(np.float32), reference_frame_id="world",
             reference_frame_timestamp_us=int(self._frames[0, 0]), attributes={"rgb": colours},
         )  # fmt: skip
         stores = self._writer.finalize()
-        meta: Any = v4.SequenceComponentGroupsReader(stores).get_sequence_meta()
+        meta = v4.SequenceComponentGroupsReader(stores).get_sequence_meta()
         (self._folder / f"{self._name}.json").write_bytes(json_bytes(meta.to_dict()))
 
 
@@ -166,9 +166,9 @@ def _straight(values: FloatArray, shares: FloatArray) -> FloatArray:
     return values.mean(axis=0) + centred[:, None, None] * slope
 
 
-def _camera(export: Export) -> "CameraModelParameters":
-    from ncore import data
-
+def _camera(export: Export) -> Any:
+    """Its `CameraModelParameters`."""
+    data = _loaded("ncore.data")
     lens, camera = export.camera.lens, export.camera
     types = data.ShutterType
     directions = {

@@ -25,6 +25,7 @@ PART_WORDS = {
     "shared": "shared errors",
     "lens": "lens model",
     "camera": "camera not rigid",
+    "exposure": "exposure time",
     "windows": "windows",
     "rest": "empirical rest",
     "own": "own errors",

@@ -5,23 +5,22 @@ Where few tracks go on, features of all frames around are matched, also with fra
 their own: less precise than corners, but they tie the frames before to those behind.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.footage.source import FrameSource
-from rssc.model.arrays import FloatArray, IntArray
-from rssc.model.camera import Camera
-from rssc.pipeline.following import Followed
-from rssc.route.views import ideal_lens
+from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
 from rssc.tracking.features import Features, find_features, match
+from rssc.tracking.observations import Observations
 from rssc.tracking.options import TrackingOptions
-from rssc.tracking.track import Observations
+
+Flatten = Callable[[FloatArray], FloatArray]
+"""(n, 2) pixels of an ideal lens for (n, 2) pixels; NaN where it sees nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class BridgingConstants(Constants):
     max_error: float = 0.005
     """Largest distance from its epipolar line of a match that agrees, as a share of the longer image side: a rolling
     shutter bends these lines by some pixels in the fast motion that calls for bridges ..."""
+    bent_error: float = 0.01
+    """... the same where the lens is not known, which bends them as well ..."""
     least_agreeing: int = 15
     """... and how many must agree: fewer could by chance."""
     sigma_px: float = 0.7
@@ -49,49 +50,54 @@ BRIDGING = BridgingConstants()
 
 
 def bridges(
-    source: FrameSource,
-    followed: Followed,
-    camera: Camera,
+    table: Sequence[Observations],
+    numbers: IntArray,
+    read: Callable[[IntArray], Iterable[Image]],
     options: TrackingOptions,
-    hidden: NDArray[np.bool_] | None,
+    hidden: NDArray[np.bool_] | None = None,
+    flat: Flatten | None = None,
     report: Report = unreported,
 ) -> Observations:
     """Tracks of features, where corners are lost; numbered after those that there are.
 
     Args:
-        source: Listed.
-        followed: What was seen of it.
-        camera: That it was taken with.
+        table: What was tracked.
+        numbers: (n,) of the frames that there are, in order.
+        read: Gives the grey images of some frames.
         options: What makes a track.
         hidden: (height, width) where no scene is seen.
+        flat: Takes the distortion of the lens out; None where it is not known.
         report: Called with the share of these frames that are done.
     """
-    runs = _weak_runs(followed, len(source.names), options)
-    count = 1 + max((int(one.numbers.max(initial=-1)) for one in followed.table), default=-1)
+    runs = _weak_runs(table, numbers, options)
+    count = 1 + max((int(one.numbers.max(initial=-1)) for one in table), default=-1)
     parts: list[Observations] = []
     done, total = 0, max(1, sum(map(len, runs)))
     for frames in runs:
         features: list[Features] = []
-        for _, image in source.read(frames):
+        longer_side = 0
+        for image in read(frames):
             features.append(find_features(image, hidden))
+            longer_side = max(image.shape)
             done += 1
             report(done / total)
         if len(features) == len(frames):
-            parts.append(_linked(frames, features, camera, options.min_length, count))
+            pairs = _agreeing_pairs(features, flat, longer_side)
+            parts.append(_linked(frames, features, pairs, options.min_length, count))
             count = 1 + int(parts[-1].numbers.max(initial=count - 1))
     none = Observations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2)), np.empty(0))
     return Observations(*(np.concatenate(column) for column in zip(none, *parts, strict=True)))
 
 
-def _weak_runs(followed: Followed, count: int, options: TrackingOptions) -> list[IntArray]:
+def _weak_runs(table: Sequence[Observations], numbers: IntArray, options: TrackingOptions) -> list[IntArray]:
     """Runs of frames with features to match, around those at which few tracks go on."""
-    begin, end = _extents(followed)
+    begin, end = _extents(table)
+    count = int(numbers[-1]) + 1
     # A track that is seen from a to b goes on at a + span - 2, ..., b - 1.
     begin = begin + BRIDGING.span - 2
     long = end > begin
     steps = np.bincount(begin[long], minlength=count) - np.bincount(end[long], minlength=count)
     going = np.cumsum(steps)
-    numbers = followed.numbers
     inside = numbers[BRIDGING.span - 2 : -1]
     weak = inside[going[inside] < BRIDGING.least * options.target]
     near = (weak[:, None] + np.arange(-BRIDGING.around, BRIDGING.around + 2)).ravel()
@@ -99,28 +105,37 @@ def _weak_runs(followed: Followed, count: int, options: TrackingOptions) -> list
     return [run for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > BRIDGING.around) + 1) if len(run) > 1]
 
 
-def _extents(followed: Followed) -> tuple[IntArray, IntArray]:
+def _extents(table: Sequence[Observations]) -> tuple[IntArray, IntArray]:
     """First and last frame of each track."""
-    count = 1 + max((int(one.numbers.max(initial=-1)) for one in followed.table), default=-1)
+    count = 1 + max((int(one.numbers.max(initial=-1)) for one in table), default=-1)
     begin, end = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
-    for one in followed.table:
+    for one in table:
         np.minimum.at(begin, one.numbers, one.frames)
         np.maximum.at(end, one.numbers, one.frames)
     seen = end >= 0
     return begin[seen], end[seen]
 
 
-def _linked(frames: IntArray, features: Sequence[Features], camera: Camera, least: int, number: int) -> Observations:
-    """Tracks of the features that match, numbered from `number`; no track has two features of a frame."""
-    lens, chains = ideal_lens(camera.lens), _Chains(features)
-    seen = [lens.project(camera.lens.unproject(one.pixels)) for one in features]
-    max_error = BRIDGING.max_error * max(camera.width, camera.height)
+def _agreeing_pairs(
+    features: Sequence[Features], flat: Flatten | None, longer_side: int
+) -> Iterable[tuple[int, int, IntArray]]:
+    """Pairs of frames with the (k, 2) rows of features that are matched and could be of a scene that stands still."""
+    seen = [one.pixels if flat is None else flat(one.pixels) for one in features]
+    max_error = longer_side * (BRIDGING.bent_error if flat is None else BRIDGING.max_error)
     for step in BRIDGING.steps:
-        for k in range(len(frames) - step):
+        for k in range(len(features) - step):
             pairs = match(features[k].descriptors, features[k + step].descriptors)
-            first, second = seen[k][pairs[:, 0]], seen[k + step][pairs[:, 1]]
-            for row, other in pairs[_agree(first, second, max_error)].tolist():
-                chains.join(k, row, k + step, other)
+            yield k, k + step, pairs[_agree(seen[k][pairs[:, 0]], seen[k + step][pairs[:, 1]], max_error)]
+
+
+def _linked(
+    frames: IntArray, features: Sequence[Features], pairs: Iterable[tuple[int, int, IntArray]], least: int, number: int
+) -> Observations:
+    """Tracks of the features that match, numbered from `number`; no track has two features of a frame."""
+    chains = _Chains(features)
+    for first, second, rows in pairs:
+        for row, other in rows.tolist():
+            chains.join(first, row, second, other)
     return chains.observations(frames, features, number, least)
 
 
@@ -129,7 +144,10 @@ def _agree(first: FloatArray, second: FloatArray, max_error: float) -> NDArray[n
     agree = np.zeros(len(first), bool)
     seen = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
     if len(seen) >= BRIDGING.least_agreeing:
-        _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+        try:
+            _, mask = cv2.findFundamentalMat(first[seen], second[seen], cv2.USAC_MAGSAC, max_error, 0.999, 2000)
+        except cv2.error:  # raised where what it tries degenerates
+            return agree
         # Where none is found, OpenCV gives None, which its types do not say.
         mask = np.asarray(mask).ravel()
         found = seen[mask > 0] if len(mask) == len(seen) else seen[:0]

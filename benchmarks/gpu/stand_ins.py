@@ -1,0 +1,24 @@
+"""Stands in for numba and OpenCV, which a machine with a GPU need not have.
+
+Kernels are then plain Python, fast enough for what is asked of them beside the rendering; of OpenCV nothing is used.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+
+def stand_in() -> None:
+    """Must be called before anything else of ours is imported."""
+    if find_spec("numba") is None:
+        numba: Any = ModuleType("numba")
+        numba.config, numba.njit = SimpleNamespace(CACHE_DIR=""), _left_as_it_is
+        sys.modules["numba"] = numba
+    if find_spec("cv2") is None:
+        sys.modules["cv2"] = ModuleType("cv2")
+
+
+def _left_as_it_is(**_: Any) -> Callable[[Any], Any]:
+    return lambda function: function
