@@ -155,6 +155,14 @@ def test_a_reader_that_leaves_is_no_error(words):
         assert process.wait() == 141
 
 
+def test_names_that_a_terminal_has_no_letters_for(tmp_path):
+    place = tmp_path / "\u65e5\u672c \xe9"
+    words = ("simulate", "-o", place, "--width", "64", "--height", "48", "--frames", "1")
+    plain, document = (command(*words, *more, PYTHONIOENCODING="ascii") for more in ([], ["--json"]))
+    assert plain.returncode == document.returncode == 0, plain.stderr + document.stderr
+    assert json.loads(document.stdout)["folder"] == str(place)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_options(shell, capsys):
     assert run(["completion", shell]) == 0

@@ -238,6 +238,27 @@ def test_bad_input_leaves_no_folder(clip, tmp_path):
     assert names_in(tmp_path) == ["broken.mp4"]
 
 
+def test_a_folder_in_the_place_of_a_file_is_told(calibration, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for write in (calibration.save, lambda place: rssc.report(calibration, place)):
+        for place in (".", str(tmp_path)):
+            with pytest.raises(InputError, match="is a folder; expected the name of a file"):
+                write(place)
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"report\.html is a folder"):
+        write_results(calibration, tmp_path / "out")
+    assert names_in(tmp_path / "out") == ["report.html"]
+
+
+def test_our_temporary_names_are_not_told(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / ".rssc-1-x" / "a.bin"))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(InputError, match=r"cannot write .*b\.bin: Permission denied"):
+        write_bytes(tmp_path / "b.bin", b"x")
+
+
 # Full disks
 
 

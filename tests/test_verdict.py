@@ -10,6 +10,7 @@ from rssc.inference.departures import Departure
 from rssc.inference.infer import Inference
 from rssc.inference.motion import Alternation
 from rssc.inference.uncertainty import Uncertainty
+from rssc.model.camera import Shutter
 from rssc.model.covariance import Covariance
 from rssc.pipeline.causes import find_wrong_models
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
@@ -18,6 +19,7 @@ from rssc.pipeline.result import make_result
 from rssc.pipeline.several import Combined
 from rssc.pipeline.stretch import StretchResult
 from rssc.pipeline.verdict import (
+    _shutter_notes,
     advice,
     judge,
     treacherous_motion,
@@ -48,12 +50,19 @@ def test_small_error_bars_are_fine():
         ({"fy": 10.0}, False, "focal"),
         ({"fx": 100.0}, True, "focal"),
         ({"cx": 30.0}, False, "principal point"),
+        ({"cx": np.inf}, False, "principal point cannot be estimated"),
     ],
 )
 def test_wide_error_bars_are_named(sigmas, lost, word):
     found = uncertain_parameters(CAMERA, covariance(**sigmas))
     assert len(found[0 if lost else 1]) == 1 and not found[1 if lost else 0]
     assert word in (found[0] + found[1])[0]
+
+
+def test_a_readout_that_cannot_be_told_is_no_global_shutter():
+    camera = replace(CAMERA, shutter=Shutter(0.005))
+    assert _shutter_notes([], camera, covariance(readout_ratio=0.01))
+    assert not _shutter_notes([], camera, covariance(readout_ratio=np.inf))
 
 
 @pytest.mark.parametrize(

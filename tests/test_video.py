@@ -240,6 +240,14 @@ def test_the_folder_that_one_is_in_has_a_name(tmp_path, monkeypatch):
         rssc.check(".", fps=30)
 
 
+def test_a_source_of_which_little_is_left_is_damaged(tmp_path):
+    folder = write_images(tmp_path / "images", [f"{i}.png" for i in range(12)])
+    for i in range(7):
+        (folder / f"{i}.png").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"of the 12 frames of images only 5 can be used.*damaged"):
+        read_footage(folder, fps=30)
+
+
 def test_footage_without_images_is_the_same_otherwise(tmp_path):
     footage = read_footage(write_images(tmp_path / "images", [f"{i}.png" for i in range(9)]), fps=30)
     light = footage.without_images()

@@ -332,6 +332,8 @@ def simulate(
 
 
 def _existing(source: Name) -> Path:
+    if not str(source):
+        raise InputError("the name of a source is empty; expected that of a video file or of a folder of images.")
     path = Path(source)
     require_source(path)
     # The folder that one is in has no name where it is called ".".

@@ -80,6 +80,10 @@ class Command(Protocol):
 
 def main() -> None:
     """Entry point of the `rssc` command."""
+    # Names that a terminal has no letters for are no reason to fail; stderr does so by itself.
+    reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
     try:
         with ending_on_signals():
             code = run(sys.argv[1:])

@@ -1,5 +1,6 @@
 """Where a command prints: its result on stdout, as text or as one JSON object; progress on stderr."""
 
+import json
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -46,4 +47,6 @@ class Terminal:
 
 def print_document(document: Mapping[str, object]) -> None:
     """One JSON object on a line of stdout; infinity and NaN, which JSON lacks, as null."""
-    sys.stdout.write(_DOCUMENT.dump_json(in_utf8(dict(document))).decode() + "\n")
+    values = json.loads(_DOCUMENT.dump_json(in_utf8(dict(document))))
+    # In ASCII, which every terminal has.
+    sys.stdout.write(json.dumps(values, separators=(",", ":")) + "\n")

@@ -141,7 +141,7 @@ def read_footage(
         )
     listed = open_source(path, fps)
     count = len(listed.names)
-    _check_count(path, count, "has")
+    _check_count(path, count)
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
     if frames is not None:
         _check_range(path, frames, begin, end, count)
@@ -161,7 +161,11 @@ def read_footage(
     # Where nearly all frames are the same the camera stands still, which is reported later.
     if np.count_nonzero(~repeats) < FOOTAGE.min_frames:
         repeats[:] = False
-    _check_count(path, len(images), "gives")
+    if len(images) < FOOTAGE.min_frames:
+        raise InputError(
+            f"of the {end - begin} frames of {path.name} only {len(images)} can be used; expected at least "
+            f"{FOOTAGE.min_frames}. The source is damaged: copy it again from the camera."
+        )
     if fps is None:
         times, slowed = at_capture_rate(times, metadata)
         findings += slowed
@@ -344,10 +348,10 @@ def _is_animated_webp(path: Path) -> bool:
     return header[8:16] == b"WEBPVP8X" and len(header) > 20 and bool(header[20] & 2)
 
 
-def _check_count(path: Path, count: int, verb: str) -> None:
+def _check_count(path: Path, count: int) -> None:
     if count < FOOTAGE.min_frames:
         raise InputError(
-            f"{path.name} {verb} {count} frame{'s' * (count != 1)}; expected at least {FOOTAGE.min_frames}. "
+            f"{path.name} has {count} frame{'s' * (count != 1)}; expected at least {FOOTAGE.min_frames}. "
             "Record a few seconds of video while moving the camera."
         )
 

@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from rssc.errors import InputError
 from rssc.io.camera_file import CameraFile, JsonFile, camera_document, camera_of, invalid, read_document
-from rssc.io.files import finish_moves, staged_folder
+from rssc.io.files import finish_moves, refuse_folder, staged_folder
 from rssc.io.reading import in_utf8
 from rssc.io.stretches_file import fingerprint, read_stretches, stretches_bytes
 from rssc.model.arrays import FloatArray
@@ -108,6 +108,7 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
     """Writes the JSON file and the stretches, whose fingerprint it states: both, or none."""
+    refuse_folder(path)
     with staged_folder(path.parent) as staging:
         for name, data in calibration_files(calibration, path.name).items():
             (staging / name).write_bytes(data)

@@ -21,6 +21,7 @@ from rssc.runtime.temporary import FULL, HIDDEN, temporary_folder
 
 _COMPLETE = ".rssc-complete"
 """Folder of files that are the answer, but not yet in their places."""
+_PARTIAL = ".part"
 _REMOVED = ".removed"
 """File in it: names of files of an earlier answer that go."""
 
@@ -40,13 +41,11 @@ def check_folder(folder: Path | str) -> Path:
 
 def make_folder(folder: Path | str) -> Path:
     """Makes an output folder."""
-    folder = Path(folder)
+    folder = check_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}; choose another one.") from error
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"cannot write to {folder}: permission denied; choose another folder.")
     return folder
 
 
@@ -65,7 +64,7 @@ def made_folder(folder: Path) -> Generator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Generator[None]:
-    """Errors of the operating system without the name of a file are errors of writing this one."""
+    """Errors of the operating system are errors of writing this file, but for those that name another one."""
     try:
         yield
     except OSError as error:
@@ -74,9 +73,14 @@ def naming(path: Path) -> Generator[None]:
             raise InputError(
                 f"no space is left in {place} for {path.name}; make room, or choose another place."
             ) from error
-        if error.filename is not None:
+        if error.filename is not None and not _is_ours(Path(os.fsdecode(error.filename))):
             raise
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place.") from error
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is one that is written before it gets its name."""
+    return path.suffix == _PARTIAL or any(part.startswith(HIDDEN) for part in path.parts)
 
 
 @contextmanager
@@ -132,6 +136,12 @@ def refuse_full_folder(folder: Path) -> None:
         raise InputError(f"{folder} is there and not empty; choose another place, or remove it first.")
 
 
+def refuse_folder(path: Path) -> None:
+    """Refuses a folder where a file is to be written."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; expected the name of a file.")
+
+
 def refuse_to_replace(path: Path, writer: str) -> InputError:
     """The error of a file in the way."""
     return InputError(f"{path} is there and was not written by {writer}; choose another place, or remove it first.")
@@ -158,11 +168,12 @@ def finish_moves(folder: Path) -> None:
 
 def partial_name(path: Path) -> Path:
     """Where a file is written before it is renamed."""
-    return path.with_name(path.name + ".part")
+    return path.with_name(path.name + _PARTIAL)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Writes a file that appears under its name only when it is complete."""
+    refuse_folder(path)
     partial = partial_name(path)
     with naming(path):
         try:

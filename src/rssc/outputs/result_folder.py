@@ -10,7 +10,7 @@ import numpy as np
 
 from rssc.io.cache import Cache
 from rssc.io.calibration_file import STRETCHES_NAME, calibration_files, written_files
-from rssc.io.files import finish_moves, naming, staged_folder
+from rssc.io.files import finish_moves, naming, refuse_folder, staged_folder
 from rssc.io.ply import ply_bytes
 from rssc.io.stretches_file import fingerprint
 from rssc.io.tum import TRAJECTORY_NAME, tum_text
@@ -48,6 +48,8 @@ def write_results(calibration: Calibration, folder: Path | str) -> tuple[str, ..
         files[POINTS_NAME] = ply_bytes(np.concatenate([one.scene.points for one in alike]), colours=colours)
     files[REPORT_NAME] = render_report(calibration).encode("utf-8", "replace")
     files |= calibration_files(calibration, CALIBRATION_NAME, others=files)
+    for name in files:
+        refuse_folder(folder / name)
     finish_moves(folder)
     earlier = _earlier_files(folder)
     gone = [name for name in (TRAJECTORY_NAME, POINTS_NAME, STRETCHES_NAME) if name in earlier and name not in files]

@@ -180,7 +180,9 @@ def uncertain_parameters(
         lost.append(f"the focal length cannot be estimated from this clip: {remedy}")
     elif focal > VERDICT.focal_weak:
         weak.append(f"the focal length is only known to +-{100 * SIGMAS_95 * focal:.1f} %: {remedy}")
-    if centre > VERDICT.centre_weak:
+    if not centre < 1.0:
+        weak.append(f"the principal point cannot be estimated from this clip: {remedy}")
+    elif centre > VERDICT.centre_weak:
         weak.append(f"the principal point is only known to +-{SIGMAS_95 * centre * camera.width:.0f} px: {remedy}")
     return lost, weak
 
@@ -256,6 +258,8 @@ def advice(motions: Sequence[MotionSummary]) -> list[str]:
 
 def _shutter_notes(results: Sequence[StretchResult], camera: Camera, covariance: Covariance) -> tuple[str, ...]:
     ratio, sigma = camera.shutter.readout_ratio, covariance.sigma("readout_ratio")
+    if not sigma < VERDICT.readout_lost:
+        return ()
     if abs(ratio) < SIGMAS_95 * sigma:
         return (f"this may be a global shutter: the readout ratio is 0 within its error bar ({ratio:+.4f}).",)
     tried = [{s.name: s.evidence for s in one.inference.shutters} for one in results]

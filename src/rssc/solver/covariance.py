@@ -27,4 +27,5 @@ def estimate_covariance(
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
     # A direction without information has an infinite variance, not a negative one.
     inverse = (vectors / np.maximum(values, 1e-15)) @ vectors.T
-    return Covariance(names, inverse * np.outer(scale, scale))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Covariance(names, inverse * np.outer(scale, scale))

@@ -61,6 +61,8 @@ class ReconstructionConstants(Constants):
 
 
 RECONSTRUCTION = ReconstructionConstants()
+_STILL_PX = 1.0
+"""A point that moves by less is one of a camera that stands still, and not one that was lost by blur."""
 
 
 def reconstruct(
@@ -215,6 +217,11 @@ def check_motion(pairs: Sequence[Pair], tracks: Tracks, side: int) -> None:
             "use footage with more texture, less blur or slower motion."
         )
     motion = float(np.median([displacement(p) for p in pairs]))
+    if motion < _STILL_PX:
+        raise NotCalibratableError(
+            "the camera stands still: walk sideways past things at several distances, and turn the camera up, down and "
+            "sideways."
+        )
     if motion < RECONSTRUCTION.min_motion * side:
         raise NotCalibratableError(
             f"a point moves by only {motion:.1f} px between the frames that it can be followed through; let the camera "
