@@ -83,9 +83,7 @@ def test_what_is_not_smeared_is_registered_once(images, coarse, monkeypatch):
 def test_doubt_of_the_exposure_grows_with_its_error(images, coarse):
     refined = refined_scene(images, coarse, EXPOSURE, COMMON, unreported)
     adjustment = adjust_with_dense_motion(refined, COMMON)
-    small, large = (
-        exposure_doubt(images, adjustment, ExposureEstimate(EXPOSURE, sigma))[0] for sigma in (0.05, 0.1)
-    )
+    small, large = (exposure_doubt(images, adjustment, ExposureEstimate(EXPOSURE, sigma))[0] for sigma in (0.05, 0.1))
     ratio = np.sqrt(large.matrix[-1, -1] / small.matrix[-1, -1])
     assert 1.5 < ratio < 2.7
     assert not small.common
