@@ -1,6 +1,7 @@
 """Verdicts: what is weak, why, and what to do about it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from rssc.inference.motion import Alternation
 from rssc.inference.uncertainty import Uncertainty
 from rssc.model.camera import Shutter
 from rssc.model.covariance import Covariance
+from rssc.pipeline.agreement import find_disagreements
 from rssc.pipeline.causes import find_wrong_models
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.options import CalibrateOptions
@@ -196,3 +198,18 @@ def test_summary_of_a_simulated_walk():
     ground = flat.points.copy()
     ground[::4, 2] += np.linspace(0.2, 1.0, len(ground[::4]))
     assert summarise_motion(replace(truth, points=ground)).depth_spread > 0.02
+
+
+@pytest.mark.parametrize(("apart", "said"), [(0.0004, False), (0.03, True)])
+def test_windows_that_disagree_by_little_are_no_reason_to_film_again(apart, said):
+    def inferred(factor):
+        lens = replace(CAMERA.lens, fx=CAMERA.lens.fx * factor)
+        scene = SimpleNamespace(camera=replace(CAMERA, lens=lens))
+        return SimpleNamespace(adjustment=SimpleNamespace(scene=scene))
+
+    uncertainty = SimpleNamespace(
+        consistency=1e-9, disagreement="fx", windows=[inferred(1 - apart / 2), inferred(1 + apart / 2)]
+    )
+    result = SimpleNamespace(inference=SimpleNamespace(uncertainty=uncertainty, **vars(inferred(1.0))))
+    found = find_disagreements(SimpleNamespace(combination=None, results=[result]))
+    assert [one.cause for one in found] == ["disagreement"] * said

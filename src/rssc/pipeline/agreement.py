@@ -26,6 +26,13 @@ class AgreementConstants(Constants):
     half of what makes a focal length lost. Chosen by hand; four stretches of a Kinect scatter by 0.8 %."""
     readout_contradicts: float = 0.1
     """The same of the readout ratios: half of what makes a readout lost."""
+    focal_matters: float = 0.005
+    """How far windows are apart, over the focal length, from which on it makes a result weak where they disagree: half
+    of the sigma that does. Less is in the error bars, and no reason to film again."""
+    readout_matters: float = 0.005
+    """The same of readout ratios."""
+    centre_matters: float = 0.01
+    """The same of principal points, over the image's width."""
     frame_named: float = 0.2
     """Share of a frame in what is known about the readout above which it is named. Chosen by hand: no frame of clips
     with readouts of 0.44 to 0.78 had more than 0.08."""
@@ -74,9 +81,17 @@ def find_disagreements(combined: Combined) -> list[Finding]:
     uncertainty = inference.uncertainty
     if uncertainty.consistency >= AGREEMENT.unlikely:
         return []
-    name = uncertainty.disagreement
-    parts = _listed(name, [window.adjustment.scene.camera for window in uncertainty.windows])
-    whole = _listed(name, [inference.adjustment.scene.camera])
+    name, camera = uncertainty.disagreement, inference.adjustment.scene.camera
+    windows = [window.adjustment.scene.camera for window in uncertainty.windows]
+    matters = {
+        "fx": AGREEMENT.focal_matters * camera.lens.fx, "fy": AGREEMENT.focal_matters * camera.lens.fy,
+        "cx": AGREEMENT.centre_matters * camera.width, "cy": AGREEMENT.centre_matters * camera.width,
+        "readout_ratio": AGREEMENT.readout_matters,
+    }  # fmt: skip
+    values = [parameter_values(one, (name,))[0] for one in (*windows, camera)]
+    if np.ptp(values) < matters.get(name, 0.0):
+        return []
+    parts, whole = _listed(name, windows), _listed(name, [camera])
     words = f"windows of the clip disagree by more than their error bars ({_word(name)} {parts}, {whole} for the whole)"
     return [Finding("disagreement", words)]
 
