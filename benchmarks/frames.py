@@ -28,7 +28,7 @@ from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
 from rssc.simulation.clip import Clip
 
-LIMITS = (Limit("share_differing", most=1e-4), Limit("rms_with_noise", most=0.6))
+SAME = (Limit("share_differing", most=1e-4), Limit("rms_with_noise", most=0.6))
 """Before the noise a pixel differs where rounding takes it across half a grey level, or a ray across a face's edge;
 with it, in grey levels, because it was rounded once more."""
 CASES: dict[str, Callable[[int], list[Draw]]] = {
@@ -130,4 +130,4 @@ def main(argv: list[str]) -> int:
         "rms_with_noise": float(np.sqrt(np.mean([rms**2 for _, _, _, rms in found]))),
         "rms_of_noise": float(np.sqrt(np.mean([drawn.noise**2 for drawn, _, _, _ in found]))),
     }
-    return check(figures, LIMITS)
+    return check(figures, SAME)

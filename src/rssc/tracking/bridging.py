@@ -154,8 +154,8 @@ def _epipolar(first: FloatArray, second: FloatArray, max_error: float) -> NDArra
     """(n,) 1 for the matches that agree with one epipolar geometry; empty where none is found."""
     try:
         _, mask = cv2.findFundamentalMat(first, second, cv2.USAC_MAGSAC, max_error, 0.999, 2000)
-    except cv2.error:  # on some planes, an assertion of its last step fails in OpenCV 5.0
-        _, mask = cv2.findFundamentalMat(first, second, cv2.USAC_ACCURATE, max_error, 0.999, 2000)
+    except cv2.error:  # on some planes, an assertion of its last step fails in OpenCV 5.0; that of RANSAC has none
+        _, mask = cv2.findFundamentalMat(first, second, cv2.FM_RANSAC, max_error, 0.999, 2000)
     # Where none is found, OpenCV gives None, which its types do not say.
     return np.asarray(mask, np.uint8).ravel() if np.ndim(mask) else np.empty(0, np.uint8)
 
