@@ -12,7 +12,7 @@ from benchmarks.baseline import read_baseline
 from benchmarks.results import Result, read_result
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-NOT_BENCHMARKS = ("cause_pictures", "document", "pictures", "app_picture")
+NOT_BENCHMARKS = ("cause_pictures", "document", "frames", "pictures", "app_picture")
 OF_THE_GATE = ("gate", "breakage", "cost")
 _LONG = 40
 _OPENING = """\
