@@ -1,16 +1,19 @@
 """Tracks registered again where motion smears points: in turns with the motion, and with a doubt of the exposure."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from rssc.errors import InputError
 from rssc.inference.motion import adjust_with_dense_motion
 from rssc.model import Scene, Tracks
 from rssc.pipeline import refining
 from rssc.pipeline.refining import exposure_doubt, refined_scene
 from rssc.runtime.progress import unreported
 from rssc.simulation.clip import Clip, ClipOptions, render_clip
+from rssc.solver.linear_solve import SingularError
 from rssc.solver.options import AdjustOptions
 from rssc.solver.spline_fit import fit_trajectory
 from rssc.tracking.exposure import ExposureEstimate
@@ -88,3 +91,13 @@ def test_doubt_of_the_exposure_grows_with_its_error(images, coarse):
     assert 1.5 < ratio < 2.7
     assert not small.common
     assert not exposure_doubt(images, adjustment, ExposureEstimate(0.02, 0.05))
+
+
+@pytest.mark.parametrize("error", [SingularError(), InputError("nothing was found")])
+def test_what_nothing_is_known_of_has_no_doubt(images, coarse, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(refining, "respond" if isinstance(error, SingularError) else "refine", fail)
+    adjustment = SimpleNamespace(scene=coarse)
+    assert exposure_doubt(images, adjustment, ExposureEstimate(EXPOSURE, 0.05)) == []

@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.errors import NotCalibratableError
+from rssc.errors import InputError, NotCalibratableError
 from rssc.inference.motion import adjust_with_dense_motion
 from rssc.inference.robust import restart
 from rssc.inference.uncertainty import Contribution
-from rssc.model.arrays import FloatArray, IntArray
+from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
-from rssc.model.tracks import Tracks
 from rssc.pipeline.starts import on_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report
 from rssc.solver.bundle import Adjustment
+from rssc.solver.linear_solve import SingularError
 from rssc.solver.options import AdjustOptions
 from rssc.solver.perturbation import respond
 from rssc.tracking.exposure import ExposureEstimate
 from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
-from rssc.tracking.refinement import refine, sharpest_observations
+from rssc.tracking.refinement import Refinement, refine, sharpest_observations
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RefiningConstants(Constants):
     """Median streak from which on they are found in turns. Chosen by hand: shorter ones move a patch by little, however
     wrong they are."""
     turns: int = 2
-    """Each leaves about a third of the error in the motion."""
+    """Each leaves about a third of the error in the motion: on one shaky clip, where more changed nothing."""
     same_px: float = 1.0
     """Registrations with slightly different streaks that end further apart found different places. Chosen by hand."""
 
@@ -87,14 +87,18 @@ def exposure_doubt(images: NDArray[np.uint8], adjustment: Adjustment, exposure: 
     predicted = predict_observations(scene, references)
     # To the side where there is room: points are smeared in proportion.
     off = exposure.sigma if exposure.ratio + exposure.sigma <= 1 else -exposure.sigma
-    pixels = [
-        _middles(images, scene.tracks, *predicted, references, one)
-        for one in (streaks, predict_streaks(scene, exposure.ratio + off))
-    ]
-    movement = pixels[1] - pixels[0]
-    # Where one of both is lost, or ends at another place, that is no matter of the exposure.
-    movement[~(np.linalg.norm(movement, axis=1) < REFINING.same_px)] = 0.0
-    change = respond(adjustment, movement[None])[0].globals
+    pixels = np.full((2, len(scene.tracks), 2), np.nan)
+    try:
+        for places, one in zip(pixels, (streaks, predict_streaks(scene, exposure.ratio + off)), strict=True):
+            found = refine(images, scene.tracks, *predicted, references, one)
+            places[found.rows] = _middles(found, one)
+        movement = pixels[1] - pixels[0]
+        # Where one of both is lost, or ends at another place, that is no matter of the exposure.
+        movement[~(np.linalg.norm(movement, axis=1) < REFINING.same_px)] = 0.0
+        change = respond(adjustment, movement[None])[0].globals
+    except (InputError, SingularError):
+        # Nothing is found again, or nothing is known: the other parts say so.
+        return []
     return [Contribution("exposure", np.outer(change, change), common=False)]
 
 
@@ -107,7 +111,7 @@ def _long(streaks: FloatArray) -> bool:
     return bool(np.median(np.linalg.norm(streaks[:, :2], axis=1)) > REFINING.smeared_px)
 
 
-def _registered(images: NDArray[np.uint8], scene: Scene, streaks: NDArray[np.float64]) -> Scene:
+def _registered(images: NDArray[np.uint8], scene: Scene, streaks: FloatArray) -> Scene:
     """Every track registered to its reference patch, with position and warp predicted from the scene.
 
     Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
@@ -118,7 +122,7 @@ def _registered(images: NDArray[np.uint8], scene: Scene, streaks: NDArray[np.flo
     found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
     slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
     found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
-    tracks = replace(found.tracks, pixels=found.tracks.pixels - streaks[found.rows, 2:] / 12)
+    tracks = replace(found.tracks, pixels=_middles(found, streaks))
     tracks = on_sensor(tracks, scene.camera.undistorted_from)
     keep = tracks.lengths >= 3
     if not keep.any():
@@ -126,17 +130,6 @@ def _registered(images: NDArray[np.uint8], scene: Scene, streaks: NDArray[np.flo
     return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
 
 
-def _middles(
-    images: NDArray[np.uint8],
-    tracks: Tracks,
-    pixels: FloatArray,
-    warps: FloatArray,
-    bends: FloatArray,
-    references: IntArray,
-    streaks: FloatArray,
-) -> FloatArray:
-    """(m, 2) registered pixels for the middle of the exposure; NaN where an observation is lost."""
-    found = refine(images, tracks, pixels, warps, bends, references, streaks)
-    middles = np.full((len(tracks), 2), np.nan)
-    middles[found.rows] = found.tracks.pixels - streaks[found.rows, 2:] / 12
-    return middles
+def _middles(found: Refinement, streaks: FloatArray) -> FloatArray:
+    """(k, 2) registered pixels, moved from the mean over the exposure to the middle of it."""
+    return found.tracks.pixels - streaks[found.rows, 2:] / 12
