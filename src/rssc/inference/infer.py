@@ -24,7 +24,15 @@ from rssc.inference.departures import Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
-from rssc.inference.motion import Alternation, alternation, find_motion, follow_fast_motion, loose_prior, settle_motion
+from rssc.inference.motion import (
+    Alternation,
+    alternation,
+    begin_motion,
+    find_motion,
+    follow_fast_motion,
+    loose_prior,
+    settle_motion,
+)
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
@@ -87,7 +95,7 @@ def infer(
         doubts: Gives further parts of the uncertainty of the chosen adjustment: what its tracks leave unknown.
         report: Called with the share of the work that is done.
     """
-    common = common or AdjustOptions()
+    given = common = common or AdjustOptions()
     if common.motion_prior is None:
         common = replace(common, motion_prior=loose_prior(scene))
     lenses: tuple[Candidate, ...] = ()
@@ -95,7 +103,10 @@ def infer(
     if rough:
         scene, shutters, lenses = _choose_shutter_and_lens(scene, lens, common, report)
     report(0.4)
-    full = robust_adjust(_begin(scene, scene.tracks, common), common=common)
+    begun = _begin(scene, scene.tracks, common)
+    # What has been inferred once is close enough for the dense spline at once.
+    smooth = begin_motion(begun, given) if final and not rough and method == "auto" else None
+    full = smooth or robust_adjust(begun, common=common)
     report(0.6)
     if method != "auto":
         options = AdjustOptions(method=method, fixed=common.fixed, max_iterations=CHOICES.method_iterations)
@@ -106,7 +117,7 @@ def infer(
         best = full
         correlation = track_correlation(best)
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
-    smooth = find_motion(full, common)
+    smooth = smooth or find_motion(full, common)
     report(0.7)
     all_tracks = None if "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)

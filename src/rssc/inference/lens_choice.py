@@ -89,8 +89,7 @@ def choose_lens(
         robust_options(camera, common), knot_spacing=current.options.knot_spacing,
         motion_prior=current.options.motion_prior, rows=current.options.rows,
         prior_scale=current.options.prior_scale, cost_tolerance=LENS_CHOICE.tolerance,
-        covariance=True,
-        loss_scale=current.loss_scale if tracks is None else None,
+        covariance=True, loss_scale=current.loss_scale,
     )  # fmt: skip
     walk = _Walk(scene, lenses, options)
     for model in _order(camera.lens.model, usable):
@@ -209,8 +208,6 @@ class _Walk:
         if parent is not None and found.summary.cost > parent.summary.cost:
             found = self._adjust(starts[-1])
         self.done[model] = found
-        if self._options.loss_scale is None:
-            self._options = replace(self._options, loss_scale=found.loss_scale)
 
     def settle(self) -> None:
         """Gives all models the scale of the best, and the children of late ones the chance to follow them."""
@@ -239,7 +236,7 @@ class _Walk:
         costs = [first.summary.initial_cost, *(step.cost for step in first.summary.iterations)]
         if first.summary.converged or costs[-1] - left * (costs[-2] - costs[-1]) > LENS_CHOICE.hopeless * least:
             return first
-        return adjust_with(first.scene, replace(options, max_iterations=left, loss_scale=first.loss_scale))
+        return adjust_with(first.scene, replace(options, max_iterations=left))
 
 
 def _with_lens(scene: Scene, lens: Lens) -> Scene:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rssc.inference.robust import restart, robust_adjust, robust_options, without_outliers
+from rssc.inference.robust import restart, robust_options, without_outliers
 from rssc.kernels.motion_prior import motion_residuals
 from rssc.model.calibration import MotionSmoothness
 from rssc.model.scene import Scene
@@ -54,6 +54,8 @@ class MotionConstants(Constants):
     """Iterations of the adjustments of all rounds but the last. Chosen by hand: a bound on time."""
     last_iterations: int = 80
     """The same for the last one, which has to converge: lenses with many coefficients take long."""
+    begin_tolerance: float = 1e-4
+    """Relative decrease of the cost at which the very first adjustment stops: enough to recognise outliers."""
     first_tolerance: float = 1e-5
     """Relative decrease of the cost at which the adjustments of all rounds but the last stop."""
     cost_tolerance: float = 1e-6
@@ -64,6 +66,8 @@ class MotionConstants(Constants):
     hand."""
     last_shift: float = 0.01
     """The same for the last one."""
+    close_damping: float = 1e-6
+    """Initial damping of all rounds but the first: they start near their end. Chosen by hand."""
 
 
 MOTION = MotionConstants()
@@ -77,10 +81,21 @@ def loose_prior(scene: Scene, knot_spacing: float = 1.0) -> MotionPrior:
 
 
 def adjust_with_dense_motion(scene: Scene, common: AdjustOptions) -> Adjustment:
-    """A scene adjusted as in the last inference, without its choices and its error bars."""
-    common = replace(common, motion_prior=common.motion_prior or loose_prior(scene))
-    found = find_motion(robust_adjust(restart(scene, scene.tracks), common=common), common)
-    return follow_fast_motion(settle_motion(found, common, without_outliers(found)), common)
+    """A scene adjusted as in the last inference, without its choices, its last adjustment and its error bars."""
+    begun = begin_motion(restart(scene, scene.tracks), common)
+    found = find_motion(begun, common, without_outliers(begun), MOTION.rounds)
+    return find_motion(found, common, None, MOTION.rounds, fine=True) if is_fast(found) else found
+
+
+def begin_motion(scene: Scene, common: AdjustOptions) -> Adjustment:
+    """A scene that is close already adjusted with the dense spline, and again without outliers: see `find_motion`."""
+    loose = common.motion_prior or loose_prior(scene, MOTION.knot_spacing)
+    options = replace(
+        robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, motion_prior=loose,
+        max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.begin_tolerance,
+    )  # fmt: skip
+    first = adjust_with(scene, options)
+    return find_motion(first, common, without_outliers(first))
 
 
 def settle_motion(
@@ -100,17 +115,21 @@ def settle_motion(
         cost_tolerance=MOTION.cost_tolerance,
         shift_tolerance=MOTION.last_shift,
         max_iterations=MOTION.last_iterations,
+        initial_damping=MOTION.close_damping,
         covariance=True,
     )
     return adjust_with(found.scene, options)
 
 
 def follow_fast_motion(settled: Adjustment, common: AdjustOptions) -> Adjustment:
-    """A settled adjustment with finer knots where its motion is fast, and more than noise."""
-    noise_px = noise_level(np.linalg.norm(settled.residuals, axis=1))
-    if alternation(settled).amount_px < max(MOTION.fast_px, MOTION.fast_noise * noise_px):
-        return settled
-    return settle_motion(settled, common, fine=True)
+    """A settled adjustment with finer knots where its motion is fast."""
+    return settle_motion(settled, common, fine=True) if is_fast(settled) else settled
+
+
+def is_fast(found: Adjustment) -> bool:
+    """Whether the motion is too fast for its knots, and more than noise."""
+    noise_px = noise_level(np.linalg.norm(found.residuals, axis=1))
+    return alternation(found).amount_px >= max(MOTION.fast_px, MOTION.fast_noise * noise_px)
 
 
 def find_motion(
@@ -131,6 +150,7 @@ def find_motion(
         found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
         lengths = _lengths(found)
         scene, scale, noise = found.scene, loss_scale(options.loss, lengths), noise_level(lengths)
+        options = replace(options, initial_damping=MOTION.close_damping)
         before, prior = prior, estimate_motion_prior(found, MOTION.orders)
         if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break

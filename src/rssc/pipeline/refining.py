@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.inference.motion import adjust_with_dense_motion
-from rssc.inference.robust import restart
+from rssc.inference.robust import restart, spread_tracks
 from rssc.inference.uncertainty import Contribution
 from rssc.model.arrays import FloatArray
 from rssc.model.scene import Scene
@@ -42,6 +42,8 @@ class RefiningConstants(Constants):
 
 
 REFINING = RefiningConstants()
+Prediction = tuple[FloatArray, FloatArray, FloatArray]
+"""What `predict_observations` returns."""
 
 
 def refined_scene(
@@ -60,15 +62,19 @@ def refined_scene(
         NotCalibratableError: No track could be found again.
     """
     streaks = predict_streaks(scene, exposure)
-    turns = REFINING.turns if _long(streaks) else 0
-    found = _registered(images, scene, streaks)
-    for turn in range(turns):
-        report((turn + 1) / (turns + 1))
-        moved = adjust_with_dense_motion(found, common).scene
-        # All that was tracked: what a wrong streak lost is found with a better one.
-        moved = restart(moved, scene.tracks)
-        found = _registered(images, moved, predict_streaks(moved, exposure))
-    return found
+    if not _long(streaks):
+        return _with_bends(images, scene, streaks)
+    # A part of the tracks tells how the camera moves.
+    few, moved = spread_tracks(scene.tracks), scene
+    for turn in range(REFINING.turns):
+        # All of them again: what a wrong streak lost is found with a better one.
+        part = restart(moved, few)
+        streaks = predict_streaks(part, exposure)
+        predicted = predict_observations(part, sharpest_observations(part.tracks, streaks))
+        moved = adjust_with_dense_motion(_registered(images, part, streaks, predicted)[0], common).scene
+        report((turn + 1) / (REFINING.turns + 1))
+    moved = restart(moved, scene.tracks)
+    return _with_bends(images, moved, predict_streaks(moved, exposure))
 
 
 def exposure_doubt(images: NDArray[np.uint8], adjustment: Adjustment, exposure: ExposureEstimate) -> list[Contribution]:
@@ -111,23 +117,33 @@ def _long(streaks: FloatArray) -> bool:
     return bool(np.median(np.linalg.norm(streaks[:, :2], axis=1)) > REFINING.smeared_px)
 
 
-def _registered(images: NDArray[np.uint8], scene: Scene, streaks: FloatArray) -> Scene:
-    """Every track registered to its reference patch, with position and warp predicted from the scene.
+def _with_bends(images: NDArray[np.uint8], scene: Scene, streaks: FloatArray) -> Scene:
+    """Every track registered twice: the warps found the first time give the slopes of surfaces, which bend the patches.
 
-    Twice: the warps found the first time give the slopes of surfaces, which bend the patches. A blurred patch is where
-    its point was in the mean over the exposure; the tracks returned are for the middle of it.
+    That moves them by hundredths of a pixel, many alike.
     """
     references = sharpest_observations(scene.tracks, streaks)
-    pixels, warps, bends = predict_observations(scene, references)
-    found = refine(images, scene.tracks, pixels, warps, bends, references, streaks)
-    slopes = surface_slopes(scene, references, warps, found.rows, found.warps)
-    found = refine(images, scene.tracks, *predict_observations(scene, references, slopes), references, streaks)
+    facing = predict_observations(scene, references)
+    _, found = _registered(images, scene, streaks, facing)
+    slopes = surface_slopes(scene, references, facing[1], found.rows, found.warps)
+    return _registered(images, scene, streaks, predict_observations(scene, references, slopes))[0]
+
+
+def _registered(
+    images: NDArray[np.uint8], scene: Scene, streaks: FloatArray, predicted: Prediction
+) -> tuple[Scene, Refinement]:
+    """The scene with every track registered to its sharpest patch, and how; `predicted` is where to start.
+
+    A blurred patch is where its point was in the mean over the exposure; the tracks of the scene are for the middle.
+    """
+    references = sharpest_observations(scene.tracks, streaks)
+    found = refine(images, scene.tracks, *predicted, references, streaks)
     tracks = replace(found.tracks, pixels=_middles(found, streaks))
     tracks = on_sensor(tracks, scene.camera.undistorted_from)
     keep = tracks.lengths >= 3
     if not keep.any():
         raise NotCalibratableError("no track could be found again after the first adjustment; film with less blur.")
-    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep])
+    return replace(scene, tracks=tracks.select_points(keep), points=scene.points[keep]), found
 
 
 def _middles(found: Refinement, streaks: FloatArray) -> FloatArray:

@@ -62,9 +62,10 @@ def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None
     lengths = _whitened_lengths(problem, *problem.residuals(state))
     _check_start(scene, problem, lengths)
     loss = Loss(LOSSES[settings.loss], settings.loss_scale or loss_scale(settings.loss, lengths))
-    state, summary = optimise(problem, state, settings, loss, callback)
-    if settings.loss != "none" and settings.loss_scale is None:
-        state, summary, loss = _settle_scale(problem, state, summary, settings, loss, callback)
+    if settings.loss == "none" or settings.loss_scale is not None:
+        state, summary = optimise(problem, state, settings, loss, callback)
+    else:
+        state, summary, loss = _optimise_with_scale(problem, state, settings, loss, callback)
     spline, rectified = problem.residuals(state)
     lengths = _whitened_lengths(problem, spline, rectified)
     if settings.covariance:
@@ -83,17 +84,24 @@ def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None
     )
 
 
-def _settle_scale(
-    problem: Problem, state: State, summary: Summary, settings: AdjustOptions, loss: Loss, callback: Callback | None
+def _optimise_with_scale(
+    problem: Problem, state: State, settings: AdjustOptions, loss: Loss, callback: Callback | None
 ) -> tuple[State, Summary, Loss]:
-    """Repeats the optimisation with the loss's scale from the residuals it left, until the two agree."""
+    """Optimises in turns with the loss's scale, from the residuals that are left, until the two agree.
+
+    The first turns are short, because what a wrong scale would converge to is not wanted.
+    """
+    turn = replace(settings, max_iterations=min(settings.max_iterations, SOLVER.scale_iterations))
+    state, summary = optimise(problem, state, turn, loss, callback)
     for _ in range(SOLVER.scale_rounds):
-        lengths = _whitened_lengths(problem, *problem.residuals(state))
-        wanted = loss_scale(settings.loss, lengths)
+        wanted = loss_scale(settings.loss, _whitened_lengths(problem, *problem.residuals(state)))
         if abs(wanted - loss.scale) < SOLVER.settled_scale * loss.scale:
-            break
-        loss = Loss(loss.kind, wanted)
-        state, again = optimise(problem, state, settings, loss, callback)
+            if summary.status != "iteration_limit" or turn is settings:
+                break
+            turn = settings
+        else:
+            loss = Loss(loss.kind, wanted)
+        state, again = optimise(problem, state, _from_here(turn, summary), loss, callback)
         summary = replace(
             again,
             iterations=summary.iterations + again.iterations,
@@ -102,6 +110,13 @@ def _settle_scale(
             seconds=summary.seconds + again.seconds,
         )
     return state, summary, loss
+
+
+def _from_here(settings: AdjustOptions, summary: Summary) -> AdjustOptions:
+    """The options to go on with after an optimisation, with the damping that it ended with."""
+    if not summary.iterations:
+        return settings
+    return replace(settings, initial_damping=min(summary.iterations[-1].damping, settings.initial_damping))
 
 
 def _whitened_lengths(problem: Problem, spline: FloatArray, rectified: FloatArray) -> FloatArray:

@@ -18,8 +18,11 @@ class SolverConstants(Constants):
     worse than single parameters are not shortened much."""
     turning_damping: float = 1e-8
     """Of points whose distance is not observed, because the camera only turns: just above the rounding of V."""
-    scale_rounds: int = 5
+    scale_rounds: int = 8
     """How often the scale of a robust loss may be estimated again from the residuals it left. Chosen by hand."""
+    scale_iterations: int = 3
+    """Iterations before the scale is estimated again, until it has settled. Chosen by hand: points that were
+    triangulated have then found their places but for few."""
     settled_scale: float = 0.03
     """The scale of a robust loss has settled when it changes by less than this share. Chosen by hand."""
     row_rounds: int = 2
