@@ -194,18 +194,45 @@ def test_patches_of_a_ramp_are_those_of_their_warps_and_bends():
 
 
 def test_a_streak_averages_and_adds_its_variance():
-    rows, columns = np.mgrid[:30, :30].astype(np.float32)
-    taps_of, value = from_python(sampling.streak_taps), from_python(sampling.streaked)
+    taps_of, kernel_of = from_python(sampling.streak_taps), from_python(sampling.streak_kernel)
     for streak in np.array(((0.0, 0.0, 0.0, 0.0), (0.3, 0.0, 0.0, 0.0), (3.0, 1.0, 0.0, 0.0), (6.0, -4.0, 1.5, 0.5))):
-        taps, stretch = taps_of(streak)
-        assert (taps > 1) == (np.hypot(*streak[:2]) > 0.5)
-        # The mean of a streak is where it is asked for, whatever its curve; an image of squares shows its variance.
-        assert value(columns, 14.3, 15.6, streak, taps, stretch) == pytest.approx(14.3, abs=1e-2)
+        assert (taps_of(streak)[0] > 1) == (np.hypot(*streak[:2]) > 0.5)
+        weights, left, top = kernel_of(streak, 0.3, 0.6)
+        rows, columns = np.mgrid[: weights.shape[0], : weights.shape[1]] + np.array((top, left))[:, None, None]
+        # The mean of a streak is where it is asked for, whatever its curve; the cubic B-spline adds a third.
+        assert np.sum(weights) == pytest.approx(1, abs=1e-5)
+        assert np.sum(weights * columns) == pytest.approx(0.3, abs=1e-4)
+        assert np.sum(weights * rows) == pytest.approx(0.6, abs=1e-4)
         if streak[2] == 0:
-            spread = value(rows * rows, 14.3, 15.6, streak, taps, stretch) - value(
-                rows * rows, 14.3, 15.6, np.zeros(4), 1, 0.0
+            blurred = np.hypot(*streak[:2]) > 0.5
+            assert np.sum(weights * (rows - 0.6) ** 2) == pytest.approx(1 / 3 + blurred * streak[1] ** 2 / 12, abs=1e-4)
+
+
+def test_samples_of_a_blurred_field_are_averages_of_samples(rng):
+    image = rng.uniform(0, 255, (40, 50)).astype(np.float32)
+    field_of, kernel_of = from_python(sampling.blurred_field), from_python(sampling.streak_kernel)
+    sample = from_python(sampling.sample)
+    image = cv2.GaussianBlur(image, (0, 0), 1.5)
+    for streak in np.array(((0.0, 0.0, 0.0, 0.0), (0.7, 0.0, 0.0, 0.0), (3.0, 1.0, 0.0, 0.0), (4.0, -4.0, 1.0, 0.5))):
+        field, stride = field_of(image, 12, 11, 14, 13, streak)
+        for x, y in rng.uniform(2, 9, (20, 2)):
+            weights, left, top = kernel_of(streak, x % 1, y % 1)
+            u, v = 12 + int(x) + left, 11 + int(y) + top
+            expected = np.sum(weights * image[v : v + weights.shape[0], u : u + weights.shape[1]])
+            assert sample(field, stride, np.float32(x), np.float32(y)) == pytest.approx(
+                expected, abs=0.01 * float(image.std())
             )
-            assert spread == pytest.approx(streak[1] ** 2 / 12, abs=1e-3)
+
+
+def test_a_field_beyond_the_image_continues_its_border(rng):
+    image, weights = rng.integers(0, 255, (30, 40)).astype(np.uint8), rng.uniform(0, 1, (4, 7)).astype(np.float32)
+    whole = np.pad(image, 9, mode="edge").astype(np.float32)
+    expected = cv2.filter2D(whole, -1, weights, anchor=(0, 0))
+    for left, top in ((5, 3), (-4, -2), (30, 25)):
+        field, stride = from_python(sampling.weighted_field)(image, left, top, 12, 6, weights)
+        np.testing.assert_allclose(
+            field.reshape(6, stride)[:, :12], expected[9 + top :, 9 + left :][:6, :12], rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("undistorted", [False, True])

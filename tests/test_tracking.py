@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rssc.errors import InputError, NotCalibratableError
 from rssc.kernels.image import registration
+from rssc.kernels.image.template import ROWS
 from rssc.model import Tracks
 from rssc.tracking.refinement import matching_streaks, reference_observations, refine, sharpest_observations
 from rssc.tracking.track import TrackingOptions, track
@@ -225,7 +226,7 @@ def test_registration_undoes_affine_warps_gain_and_bias(angle, scale, shift, gai
     second = (gain * view(target, 1).astype(np.float32) + bias).astype(np.float32)
     pixels = np.array([[150.0, 120.0], [220.0, 180.0], [260.0, 110.0]])
     count = (2 * HALF + 1) ** 2
-    rows, pulls, stats = np.empty((3, count, 8), np.float32), np.empty((3, 6, 4)), np.empty((3, 3))
+    rows, pulls, stats = np.empty((3, ROWS, count), np.float32), np.empty((3, 6, 4)), np.empty((3, 3))
     registration.make_templates(first, pixels, HALF, 0.03, 1.5, 0.01, 0, 3, rows, pulls, stats)
     truth = moved(pixels, source, target)
     states = np.concatenate([truth + np.array([1.0, -0.8]), np.tile([1.0, 0.0, 0.0, 1.0], (3, 1))], axis=1)
@@ -245,7 +246,7 @@ def test_an_edge_has_no_precise_position():
     image += np.random.default_rng(0).normal(0, 1, image.shape).astype(np.float32)
     corner = cv2.GaussianBlur(np.where(np.indices((HEIGHT, WIDTH)).min(0) < 150, 60, 180).astype(np.float32), (0, 0), 1)
     stats, pulls = np.empty((1, 3)), np.empty((1, 6, 4))
-    rows = np.empty((1, (2 * HALF + 1) ** 2, 8), np.float32)
+    rows = np.empty((1, ROWS, (2 * HALF + 1) ** 2), np.float32)
     registration.make_templates(image, np.array([[200.0, 100.0]]), HALF, 0.03, 1.0, 0.01, 0, 1, rows, pulls, stats)
     on_edge = stats[0, 0]
     registration.make_templates(corner, np.array([[150.0, 150.0]]), HALF, 0.03, 1.0, 0.01, 0, 1, rows, pulls, stats)

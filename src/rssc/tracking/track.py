@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
-from rssc.kernels.image import registration
+from rssc.kernels.image import registration, template
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
@@ -125,7 +125,7 @@ class Tracker:
         self._scale = flow_scale(image)
         samples = (2 * options.half_window + 1) ** 2
         capacity = 2 * options.target
-        self._rows = np.empty((capacity, samples, 8), np.float32)
+        self._rows = np.empty((capacity, template.ROWS, samples), np.float32)
         self._pulls = np.empty((capacity, 6, 4))
         self._stats = np.empty((capacity, 3))
         self._flow_image = image
@@ -138,12 +138,11 @@ class Tracker:
     def advance(self, frame: int, image: Image) -> None:
         """Follows the live tracks into a frame and adds new ones."""
         flow_image = shrunk(image, self._scale)
-        values = image.astype(np.float32)
         if len(self._live.numbers):
-            self._follow(frame, flow_image, values)
+            self._follow(frame, flow_image, image)
         self._flow_image = flow_image
         if len(self._live.numbers) < self._options.target:
-            self._detect(frame, image, values)
+            self._detect(frame, image)
 
     def take(self) -> Observations:
         """The observations since the last call; they are forgotten here."""
@@ -170,7 +169,7 @@ class Tracker:
         self._count = int(count)
         self._table = []
 
-    def _follow(self, frame: int, flow_image: Image, values: NDArray[np.float32]) -> None:
+    def _follow(self, frame: int, flow_image: Image, image: Image) -> None:
         live = self._live
         start = predict_by_flow(
             self._flow_image, flow_image, live.states[:, :2], self._scale, self._options.flow_error
@@ -178,7 +177,7 @@ class Tracker:
         found = np.isfinite(start[:, 0])
         live, start = live.keep(found), start[found]
         states = np.concatenate([start, live.states[:, 2:]], axis=1)
-        qualities, outcomes = self._register(values, live.slots, states)
+        qualities, outcomes = self._register(image, live.slots, states)
         precisions = self._stats[live.slots, 0]
         sigmas = observation_sigmas(qualities, precisions, self._options.sigma_floor)
         registered = outcomes == registration.REGISTERED
@@ -204,22 +203,20 @@ class Tracker:
         u, v = np.rint(np.nan_to_num(states[:, :2])).astype(int).T
         return ~self._hidden[np.clip(v, 0, height - 1), np.clip(u, 0, width - 1)]
 
-    def _register(
-        self, values: NDArray[np.float32], slots: IntArray, states: FloatArray
-    ) -> tuple[FloatArray, NDArray[np.int64]]:
+    def _register(self, image: Image, slots: IntArray, states: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
         """Registers in place; returns (n, 4) qualities and (n,) outcomes of the kernel."""
         qualities, outcomes = np.zeros((len(slots), 4)), np.zeros(len(slots), np.int64)
         half, templates = self._options.half_window, (self._rows, self._pulls, self._stats)
 
         def task(_: int, begin: int, end: int) -> None:
             registration.register_all(
-                values, slots, *templates, half, TRACK.max_shift_px, begin, end, states, qualities, outcomes
+                image, slots, *templates, half, TRACK.max_shift_px, begin, end, states, qualities, outcomes
             )  # fmt: skip
 
         run_chunks(task, _even_chunks(len(slots)))
         return qualities, outcomes
 
-    def _detect(self, frame: int, image: Image, values: NDArray[np.float32]) -> None:
+    def _detect(self, frame: int, image: Image) -> None:
         options = self._options
         missing = options.target - len(self._live.numbers)
         pixels = new_corners(image, self._live.states[:, :2], options, missing, self._hidden)
@@ -230,7 +227,7 @@ class Tracker:
 
         def task(_: int, begin: int, end: int) -> None:
             registration.make_templates(
-                values, pixels, options.half_window, TRACK.warp_change, self._noise, self._appearance_change,
+                image, pixels, options.half_window, TRACK.warp_change, self._noise, self._appearance_change,
                 begin, end, new_rows, pulls, stats,
             )  # fmt: skip
 
