@@ -15,12 +15,10 @@ where the denominator is the number of differences that the data determine rathe
 by p. The parabola moves with the prior: adjustment and estimate take turns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
 from rssc.kernels import lie
 from rssc.kernels.bundle import system
@@ -31,12 +29,10 @@ from rssc.solver.bundle import Adjustment
 from rssc.solver.constants import SOLVER
 from rssc.solver.noise import variance_factor
 from rssc.solver.options import LOSSES, Loss, MotionPrior
+from rssc.solver.pose_solver import potrf, potri, potrs
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
 
-_Lapack = Callable[..., tuple[FloatArray, int]]
-# scipy's stubs know only the form that asks for one function.
-_potrf, _potrs, _potri = cast(list[_Lapack], get_lapack_funcs(("potrf", "potrs", "potri"), dtype=np.float64))
 _PARTS = (slice(0, 3), slice(3, 6))
 """Rotation and translation among the six components of a motion."""
 
@@ -86,8 +82,7 @@ def _parabola(adjustment: Adjustment, given: MotionPrior) -> _Parabola:
     freedom = problem.residual_count - problem.estimated_count
     noise = variance_factor(options.loss, adjustment.loss_scale, lengths, freedom)
     reducer = Reducer(problem, Loss(LOSSES[options.loss], adjustment.loss_scale), False, given)
-    upper = np.triu(system.dense_from_band(reducer.linearise(state, 0.0).reduced.band))
-    total = upper + np.triu(upper, 1).T
+    total = system.dense_from_band(reducer.linearise(state, 0.0).reduced.band)
     prior, pull = _spread(state.poses, given.order, given.inverse_sigmas)
     # The middle of long clips is enough, and the rest held.
     count = min(len(state.poses), SOLVER.strength_controls)
@@ -119,17 +114,17 @@ def _strengths(parabola: _Parabola, start: MotionPrior) -> tuple[MotionPrior, fl
         weights = sigmas**-2
         total = parabola.information + sum(w * unit[0] for w, unit in zip(weights, units, strict=True))
         slope = parabola.gradient + sum(w * unit[1] for w, unit in zip(weights, units, strict=True))
-        factor, info = _potrf(total.T, lower=1, clean=0, overwrite_a=1)
+        factor, info = potrf(total.T, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             break
-        step = -_potrs(factor, slope, lower=1)[0]
+        step = -potrs(factor, slope, lower=1)[0]
         moved = motion_residuals(lie.retract(controls, step.reshape(-1, 6)), order)
         squares = np.array([(moved[:, part] ** 2).sum() for part in _PARTS])
         quadratic = step @ parabola.information @ step + 2 * parabola.gradient @ step + weights @ squares
         logarithm = 2 * np.log(np.diag(factor)).sum()
         score = -count * np.log(sigmas).sum() - 0.5 * (quadratic + logarithm)
         # The lower triangle of the inverse, and of what it is multiplied with.
-        inverse = _potri(factor, lower=1, overwrite_c=1)[0]
+        inverse = potri(factor, lower=1, overwrite_c=1)[0]
         traces = np.array([(inverse * unit[2]).sum() for unit in units])
         determined = np.clip(count - weights * traces, SOLVER.least_determined * count, count)
         wanted = np.maximum(np.sqrt(squares / determined), floor)
