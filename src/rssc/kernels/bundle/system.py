@@ -149,7 +149,7 @@ def add_blocks(reduced: Reduced, first: Ints, matrices: Floats, count: int) -> N
 
 @kernel
 def dense_from_band(band: Floats) -> Floats:
-    """(6 n, 6 n) S, both triangles."""
+    """(r, r) block of S, both triangles, from its r rows of the band."""
     rows, width = band.shape
     out = np.zeros((rows, rows))
     for r in range(rows):
