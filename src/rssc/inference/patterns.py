@@ -19,8 +19,8 @@ from scipy.special import fdtrc
 from rssc.inference.shared_errors import correlated_squares
 from rssc.model.arrays import FloatArray
 from rssc.solver.bundle import Adjustment
-from rssc.solver.linear_solve import SingularError
 from rssc.solver.perturbation import respond
+from rssc.solver.pose_solver import SingularError
 
 _GROUPS_PER_PATTERN = 2
 """Independent groups of errors for each pattern; with fewer their covariance is a guess."""

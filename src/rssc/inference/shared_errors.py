@@ -27,10 +27,11 @@ from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.constants import Constants
 from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.bundle import Adjustment
-from rssc.solver.linear_solve import PoseSolver, SingularError, global_information
+from rssc.solver.linear_solve import global_information
 from rssc.solver.motion_strength import prior_index
 from rssc.solver.noise import influence_of, variance_factor
 from rssc.solver.options import LOSSES, Loss, MotionPrior
+from rssc.solver.pose_solver import SingularError
 from rssc.solver.problem import Problem, build_problem
 from rssc.solver.schur import Reducer
 
@@ -93,7 +94,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         information = global_information(problem, linear)
         response = np.zeros((len(linear.reduced.rhs_pose), global_count))
         if problem.free_poses:
-            response[:, free] = PoseSolver(linear.reduced).solve(linear.reduced.border[free].T)
+            response[:, free] = linear.pose_solver.solve(linear.reduced.border[free].T)
     except SingularError:
         return None
     motion = _motion_information(problem, response[:, free], adjustment.options.motion_prior)

@@ -20,9 +20,9 @@ from rssc.pipeline.starts import on_sensor
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report
 from rssc.solver.bundle import Adjustment
-from rssc.solver.linear_solve import SingularError
 from rssc.solver.options import AdjustOptions
 from rssc.solver.perturbation import respond
+from rssc.solver.pose_solver import SingularError
 from rssc.tracking.exposure import ExposureEstimate
 from rssc.tracking.prediction import predict_observations, predict_streaks, surface_slopes
 from rssc.tracking.refinement import Refinement, refine, sharpest_observations

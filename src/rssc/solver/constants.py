@@ -50,7 +50,7 @@ class SolverConstants(Constants):
     """Above this size of the band, copies of all threads together, sparse blocks are considered. Chosen by hand."""
     wide_band: float = 4.0
     """Sparse blocks pay where the widest point is so many times wider than the 95th percentile. Chosen by hand."""
-    linearisation_work: int = 70
+    linearisation_work: int = 110
     """Linearising one residual counts as eliminating so many pairs of poses, to share out work. Chosen by hand."""
     fewest_block_points: int = 32
     """Points of a block that is evaluated together: enough to fill batches. Chosen by hand ..."""

@@ -4,8 +4,9 @@ import numpy as np
 
 from rssc.kernels.bundle.residuals import State
 from rssc.model.covariance import Covariance
-from rssc.solver.linear_solve import SingularError, global_information
+from rssc.solver.linear_solve import global_information
 from rssc.solver.options import AdjustOptions, Loss
+from rssc.solver.pose_solver import SingularError
 from rssc.solver.problem import Problem
 from rssc.solver.schur import Reducer
 

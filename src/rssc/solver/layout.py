@@ -36,17 +36,20 @@ class Layout:
 class Layouts:
     """Layouts of one problem."""
 
-    def __init__(self, spline: SplineTable, rectified: RectifiedTable, points: IntArray) -> None:
+    def __init__(self, spline: SplineTable, rectified: RectifiedTable, seen: IntArray) -> None:
         """Args:
         spline: Residuals of the spline.
         rectified: Rectified residuals.
-        points: (p,) all points by the time at which they are first seen: neighbours share spline intervals.
+        seen: (p, 2) first and last frame in which each point is seen: neighbours in time share spline intervals.
         """
-        self._spline, self._rectified, self._points = spline, rectified, points
-        size = int(
-            np.clip(-(-len(points) // (2 * thread_count())), SOLVER.fewest_block_points, SOLVER.most_block_points)
-        )
-        self._blocks = np.append(np.arange(0, len(points), size), len(points))
+        self._spline, self._rectified, self._seen = spline, rectified, seen
+        count, first, last = len(seen), seen[:, 0], seen[:, 1]
+        size = int(np.clip(-(-count // (2 * thread_count())), SOLVER.fewest_block_points, SOLVER.most_block_points))
+        self._blocks = np.append(np.arange(0, count, size), count)
+        points = np.argsort(first, kind="stable")
+        # In a block the last to leave come first: then those that touch a pose are neighbours.
+        self._points = points[np.lexsort((-last[points], np.arange(count) // size))]
+        points = self._points
         per_point = np.diff(spline.offsets) + np.diff(rectified.offsets)
         self._offsets = np.concatenate([[0], np.cumsum(per_point[points])])[self._blocks]
         threads = min(thread_count(), 1 + int(self._offsets[-1]) // SOLVER.thread_residuals)
@@ -55,7 +58,7 @@ class Layouts:
 
     def retimed(self, spline: SplineTable) -> "Layouts":
         """Layouts of the same residuals at other times."""
-        return Layouts(spline, self._rectified, self._points)
+        return Layouts(spline, self._rectified, self._seen)
 
     def of(self, state: State) -> Layout:
         """The layout for the readout ratio of a state."""

@@ -22,8 +22,9 @@ from rssc.kernels.motion_prior import motion_prior_cost
 from rssc.model.arrays import FloatArray
 from rssc.runtime.threads import run_chunks
 from rssc.solver.constants import SOLVER
-from rssc.solver.linear_solve import SingularError, solve_reduced
+from rssc.solver.linear_solve import solve_reduced
 from rssc.solver.options import AdjustOptions, Loss, MotionPrior
+from rssc.solver.pose_solver import SingularError
 from rssc.solver.problem import Problem, with_parameters, with_spline
 from rssc.solver.schur import Linearisation, Reducer
 

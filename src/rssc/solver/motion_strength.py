@@ -15,12 +15,11 @@ where the denominator is the number of differences that the data determine rathe
 by p. The parabola moves with the prior: adjustment and estimate take turns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from numpy.lib.stride_tricks import as_strided
 
 from rssc.kernels import lie
 from rssc.kernels.bundle import system
@@ -31,12 +30,10 @@ from rssc.solver.bundle import Adjustment
 from rssc.solver.constants import SOLVER
 from rssc.solver.noise import variance_factor
 from rssc.solver.options import LOSSES, Loss, MotionPrior
+from rssc.solver.pose_solver import potrf, potri, potrs
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
 
-_Lapack = Callable[..., tuple[FloatArray, int]]
-# scipy's stubs know only the form that asks for one function.
-_potrf, _potrs, _potri = cast(list[_Lapack], get_lapack_funcs(("potrf", "potrs", "potri"), dtype=np.float64))
 _PARTS = (slice(0, 3), slice(3, 6))
 """Rotation and translation among the six components of a motion."""
 
@@ -86,16 +83,17 @@ def _parabola(adjustment: Adjustment, given: MotionPrior) -> _Parabola:
     freedom = problem.residual_count - problem.estimated_count
     noise = variance_factor(options.loss, adjustment.loss_scale, lengths, freedom)
     reducer = Reducer(problem, Loss(LOSSES[options.loss], adjustment.loss_scale), False, given)
-    upper = np.triu(system.dense_from_band(reducer.linearise(state, 0.0).reduced.band))
-    total = upper + np.triu(upper, 1).T
-    prior, pull = _spread(state.poses, given.order, given.inverse_sigmas)
     # The middle of long clips is enough, and the rest held.
     count = min(len(state.poses), SOLVER.strength_controls)
     first = (len(state.poses) - count) // 2
-    part = slice(6 * first, 6 * (first + count))
+    total = system.dense_from_band(reducer.linearise(state, 0.0).reduced.band[6 * first : 6 * (first + count)])
+    # With all residuals of the prior that reach into the middle.
+    begin = max(first - given.order, 0)
+    prior, pull = _spread(state.poses[begin : first + count + given.order], given.order, given.inverse_sigmas)
+    part = slice(6 * (first - begin), 6 * (first - begin + count))
     # At the optimum the gradient of the data is opposite to that of the prior.
     return _Parabola(
-        state.poses[first : first + count], (total - prior)[part, part] / noise, -pull[part] / noise, np.sqrt(noise),
+        state.poses[first : first + count], (total - prior[part, part]) / noise, -pull[part] / noise, np.sqrt(noise),
         not problem.free_translations,
     )  # fmt: skip
 
@@ -111,26 +109,26 @@ def _strengths(parabola: _Parabola, start: MotionPrior) -> tuple[MotionPrior, fl
     """Strengths of one order, and the logarithm of their probability up to a constant."""
     controls, order = parabola.controls, start.order
     count = 3 * (len(controls) - order)
-    units = [_unit(controls, order, part) for part in (0, 1)]
+    units = [_unit(controls, order, part) for part in _PARTS]
     sigmas = parabola.noise * np.array(start[:2])
     floor = 1e-6 * sigmas
     score = -np.inf
     for _ in range(SOLVER.strength_rounds):
         weights = sigmas**-2
-        total = parabola.information + sum(w * unit[0] for w, unit in zip(weights, units, strict=True))
-        slope = parabola.gradient + sum(w * unit[1] for w, unit in zip(weights, units, strict=True))
-        factor, info = _potrf(total.T, lower=1, clean=0, overwrite_a=1)
+        total, slope = parabola.information.copy(), parabola.gradient.copy()
+        for weight, (blocks, gradients) in zip(weights, units, strict=True):
+            _add_blocks(total, slope, weight * blocks, weight * gradients)
+        factor, info = potrf(total.T, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             break
-        step = -_potrs(factor, slope, lower=1)[0]
+        step = -potrs(factor, slope, lower=1)[0]
         moved = motion_residuals(lie.retract(controls, step.reshape(-1, 6)), order)
         squares = np.array([(moved[:, part] ** 2).sum() for part in _PARTS])
         quadratic = step @ parabola.information @ step + 2 * parabola.gradient @ step + weights @ squares
         logarithm = 2 * np.log(np.diag(factor)).sum()
         score = -count * np.log(sigmas).sum() - 0.5 * (quadratic + logarithm)
-        # The lower triangle of the inverse, and of what it is multiplied with.
-        inverse = _potri(factor, lower=1, overwrite_c=1)[0]
-        traces = np.array([(inverse * unit[2]).sum() for unit in units])
+        near = _diagonal_blocks(potri(factor, lower=1, overwrite_c=1)[0], units[0][0].shape[1])
+        traces = np.array([np.vdot(near, blocks) for blocks, _ in units])
         determined = np.clip(count - weights * traces, SOLVER.least_determined * count, count)
         wanted = np.maximum(np.sqrt(squares / determined), floor)
         if parabola.turning:
@@ -146,25 +144,37 @@ def _strengths(parabola: _Parabola, start: MotionPrior) -> tuple[MotionPrior, fl
     return MotionPrior(rotation, translation, order), float(score)
 
 
-def _unit(controls: FloatArray, order: int, part: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Information and gradient of a prior of unit strength on rotations or translations, and the former as it meets a
-    lower triangle."""
+def _unit(controls: FloatArray, order: int, part: slice) -> tuple[FloatArray, FloatArray]:
+    """Information (m, c, c) and gradient (m, c) of the residuals of a prior of unit strength on rotations or
+    translations."""
     mask = np.zeros(6)
-    mask[_PARTS[part]] = 1.0
-    information, gradient = _spread(controls, order, mask)
-    return information, gradient, 2 * np.tril(information, -1) + np.diag(np.diag(information))
+    mask[part] = 1.0
+    return motion_prior_blocks(controls, order, mask)
 
 
 def _spread(controls: FloatArray, order: int, inverse_sigmas: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(6 n, 6 n) information of a prior and (6 n,) its gradient."""
-    blocks, gradients = motion_prior_blocks(controls, order, inverse_sigmas)
-    index = prior_index(blocks)
     size = 6 * len(controls)
     information, gradient = np.zeros((size, size)), np.zeros(size)
+    _add_blocks(information, gradient, *motion_prior_blocks(controls, order, inverse_sigmas))
+    return information, gradient
+
+
+def _add_blocks(information: FloatArray, gradient: FloatArray, blocks: FloatArray, gradients: FloatArray) -> None:
+    """Adds (m, c, c) blocks of a motion prior to (6 n, 6 n), and (m, c) gradients to (6 n,), in place."""
+    index = prior_index(blocks)
     for block, at in zip(blocks, index, strict=True):
         information[at[0] : at[-1] + 1, at[0] : at[-1] + 1] += block
     np.add.at(gradient, index, gradients)
-    return information, gradient
+
+
+def _diagonal_blocks(lower: FloatArray, size: int) -> FloatArray:
+    """(m, size, size) blocks along the diagonal, from pose to pose, of a symmetric (6 n, 6 n) given below it."""
+    down, right = lower.strides
+    count = (len(lower) - size) // 6 + 1
+    blocks = as_strided(lower, (count, size, size), (6 * (down + right), down, right), writeable=False)
+    below = np.tril(np.ones((size, size), bool))
+    return np.where(below, blocks, blocks.transpose(0, 2, 1))
 
 
 def prior_index(blocks: FloatArray) -> IntArray:

@@ -124,7 +124,7 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
             row[names.index(name)] = options.prior_scale * coefficient / prior.sigma
     state = with_spline(empty, poses)
     spline, rectified = _spline_table(scene, method), _rectified_table(scene, method, options)
-    layouts = Layouts(spline, rectified, _order_points(scene.tracks))
+    layouts = Layouts(spline, rectified, _seen(scene.tracks))
     if options.rows == "predicted":
         spline = predict_rows(state, spline, rectified, layouts, scene.camera)
         layouts = layouts.retimed(spline)
@@ -188,10 +188,12 @@ def _check(scene: Scene, method: Method, options: AdjustOptions) -> None:
             )
 
 
-def _order_points(tracks: Tracks) -> IntArray:
-    first_frames = np.full(tracks.point_count, tracks.frame_count)
-    np.minimum.at(first_frames, tracks.points, tracks.frames)
-    return np.argsort(first_frames, kind="stable")
+def _seen(tracks: Tracks) -> IntArray:
+    """(p, 2) first and last frame in which each point is seen."""
+    first, last = np.full(tracks.point_count, tracks.frame_count), np.full(tracks.point_count, -1)
+    np.minimum.at(first, tracks.points, tracks.frames)
+    np.maximum.at(last, tracks.points, tracks.frames)
+    return np.column_stack([first, last])
 
 
 def _spline_table(scene: Scene, method: Method) -> SplineTable:

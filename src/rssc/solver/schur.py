@@ -12,6 +12,7 @@ readout; it only makes S regular.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -27,7 +28,13 @@ from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
 from rssc.solver.constants import SOLVER
 from rssc.solver.layout import Layout
 from rssc.solver.options import Loss, MotionPrior
+from rssc.solver.pose_solver import PoseSolver
 from rssc.solver.problem import Problem
+
+_SUMMED = (
+    "blocks", "border", "corner", "rhs_pose", "rhs_global", "gradient_pose", "gradient_global", "diagonal_pose",
+)  # fmt: skip
+"""Of a `Reduced`: what else than the band and the totals adds up."""
 
 
 @dataclass
@@ -40,6 +47,11 @@ class Linearisation:
     damping: float
     damping_diagonal: FloatArray
     """(6 n + g,) the diagonal that damping multiplies."""
+
+    @cached_property
+    def pose_solver(self) -> PoseSolver:
+        """The factors of S, which take the place of its band."""
+        return PoseSolver(self.reduced)
 
     @property
     def gradient(self) -> FloatArray:
@@ -91,13 +103,7 @@ class Reducer:
             )  # fmt: skip
 
         run_chunks(task, structure.chunks)
-        reduced = parts[0]
-        for other in parts[1:]:
-            for total, share in zip(reduced[:-2], other[:-2], strict=True):
-                if total.dtype == np.float64:
-                    np.add(total, share, out=total)
-            reduced.totals[0] += other.totals[0]
-            reduced.totals[1] = max(reduced.totals[1], other.totals[1])
+        reduced = _sum_of(parts)
         reduced.rhs_pose[:] += reduced.gradient_pose
         reduced.rhs_global[:] += reduced.gradient_global
         self._add_priors(state, reduced)
@@ -120,15 +126,16 @@ class Reducer:
         system.find_support(state, problem.spline, problem.rectified, offsets, poses, spans)
         support = system.Support(offsets, poses[: offsets[-1]])
         width = 6 * int(max(spans.max(initial=0), 4, self.motion_prior.order + 1 if self.motion_prior else 0))
-        sparse = self.sparse
+        rows, sparse = 6 * pose_count, self.sparse
         if sparse is None:
-            rows = 6 * pose_count
             wide = rows > SOLVER.dense_rows and 8.0 * rows * width * thread_count() > SOLVER.band_limit_bytes
             # A band pays for its widest point in every row; sparse blocks pay when few points are that wide.
             sparse = bool(wide and width > 6 * SOLVER.wide_band * np.percentile(spans, 95))
         work = np.diff(offsets) ** 2 + SOLVER.linearisation_work * problem.residuals_per_point
         chunks = balanced_chunks(layout.block_work(work), thread_count())
         pattern = _block_pattern(support, pose_count) if sparse else None
+        if not sparse and rows <= SOLVER.dense_rows and 3 * width > rows:
+            width = rows + 1  # as a dense matrix
         return _Structure(layout, support, pattern, 0 if sparse else width, chunks)
 
     def _reduced_buffers(self, state: State, structure: _Structure) -> list[system.Reduced]:
@@ -142,7 +149,7 @@ class Reducer:
         rows = 6 * pose_count
         parts = [
             system.Reduced(
-                band=np.empty((pose_count if pattern is None else 0, 6, width)),
+                band=np.empty((rows if pattern is None else 0, width)),
                 blocks=np.empty((len(columns), 6, 6)),
                 block_offsets=offsets,
                 block_columns=columns,
@@ -211,6 +218,23 @@ class Reducer:
         return np.concatenate([pose_diagonal.ravel(), global_diagonal])
 
 
+def _sum_of(parts: list[system.Reduced]) -> system.Reduced:
+    """The shares of all chunks, in the first of them."""
+    reduced = parts[0]
+    for other in parts[1:]:
+
+        def task(_: int, begin: int, end: int, share: FloatArray = other.band) -> None:
+            system.add_band(reduced.band, share, begin, end)
+
+        run_chunks(task, balanced_chunks(np.arange(len(reduced.band) + 1), thread_count()))
+        for name in _SUMMED:
+            total: FloatArray = getattr(reduced, name)
+            total += getattr(other, name)
+        reduced.totals[0] += other.totals[0]
+        reduced.totals[1] = max(reduced.totals[1], other.totals[1])
+    return reduced
+
+
 def _poses_per_residual(state: State) -> int:
     """`residuals.pose_count`, which Python cannot call."""
     return MAX_POSES if state.spacing > 0 else 1
@@ -258,6 +282,6 @@ def _datum(poses: FloatArray, strength: FloatArray, typical: FloatArray) -> tupl
 def _add_pose_diagonal(reduced: system.Reduced, values: FloatArray) -> None:
     """S += diag(values), with values (n, 6)."""
     if len(reduced.band):
-        np.einsum("naa->na", reduced.band[:, :, :6])[:] += values
+        reduced.band[:, 0] += values.ravel()
     else:
         np.einsum("naa->na", reduced.blocks)[reduced.block_offsets[:-1]] += values

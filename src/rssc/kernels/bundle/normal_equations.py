@@ -18,7 +18,9 @@ and z in place, for the way back.
 Work when the readout has moved: `find_support`. Once per linearisation: `accumulate`, `back_substitute`, which run on a
 range of points and release the GIL; a chunk fills its own copy of the system.
 
-`system` has where all of it is stored.
+`system` has where all of it is stored. Places in long arrays are unsigned where a loop runs over them: numba lets
+signed ones count from the end, and what it adds for that keeps the loop out of vector instructions. A view instead
+would cost two atomic counts, as much as the loop.
 """
 
 import math
@@ -30,83 +32,42 @@ from rssc.kernels.bundle.batch import make_batch
 from rssc.kernels.bundle.order import Order, fill
 from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State, linearise, pose_count
 from rssc.kernels.bundle.system import Elimination, Reduced, Support, add_blocks, find_pose
-from rssc.kernels.jit import inlined, kernel, part
+from rssc.kernels.jit import kernel, part
 from rssc.kernels.robust import loss
 
+TILE_POSES = 4
+TILE = 6 * TILE_POSES
+"""Columns of S that are eliminated together: enough for BLAS, few enough to leave out what points do not touch."""
+_POSES, _SIX = np.uint64(TILE_POSES), np.uint64(6)
 _LEAST_PIVOT = 1e-10
 """Of a point, as a share of the diagonal: reached at 100,000 times the path of the camera that sees it."""
 
 
-@inlined
-def _end_of_run(poses, begin):
-    """End of the run of consecutive poses that begins at `begin`."""
-    end = begin + 1
-    while end < len(poses) and poses[end] == poses[end - 1] + 1:
-        end += 1
-    return end
-
-
-@inlined
-def _subtract_rows(target, k, at, y, m, begin, end):
-    """target[k, :, at:] -= Y_m^T Y over the columns [begin, end) of Y. All six rows in one loop, to read Y once."""
-    i = 6 * m
-    a0, a1, a2, a3, a4, a5 = y[0, i], y[0, i + 1], y[0, i + 2], y[0, i + 3], y[0, i + 4], y[0, i + 5]
-    b0, b1, b2, b3, b4, b5 = y[1, i], y[1, i + 1], y[1, i + 2], y[1, i + 3], y[1, i + 4], y[1, i + 5]
-    c0, c1, c2, c3, c4, c5 = y[2, i], y[2, i + 1], y[2, i + 2], y[2, i + 3], y[2, i + 4], y[2, i + 5]
-    r0, r1, r2 = target[k, 0, at:], target[k, 1, at:], target[k, 2, at:]
-    r3, r4, r5 = target[k, 3, at:], target[k, 4, at:], target[k, 5, at:]
-    ya, yb, yc = y[0, begin:end], y[1, begin:end], y[2, begin:end]
-    for j in range(end - begin):
-        a, b, c = ya[j], yb[j], yc[j]
-        r0[j] -= a0 * a + b0 * b + c0 * c
-        r1[j] -= a1 * a + b1 * b + c1 * c
-        r2[j] -= a2 * a + b2 * b + c2 * c
-        r3[j] -= a3 * a + b3 * b + c3 * c
-        r4[j] -= a4 * a + b4 * b + c4 * c
-        r5[j] -= a5 * a + b5 * b + c5 * c
-
-
-@part
-def _subtract_from_band(band, poses, y):
-    """S -= Y^T Y, with Y (3, 6 m) over the poses of one point."""
-    begin = 0
-    while begin < len(poses):
-        end = _end_of_run(poses, begin)
-        for m in range(end):
-            first = max(m, begin)
-            _subtract_rows(band, poses[m], 6 * (poses[first] - poses[m]), y, m, 6 * first, 6 * end)
-        begin = end
-
-
 @part
 def _subtract_from_blocks(blocks, offsets, columns, poses, y):
-    """The same for sparse blocks."""
+    """S -= Y^T Y for sparse blocks, with Y (3, 6 m) over the poses of one point."""
     for m in range(len(poses)):
         at = offsets[poses[m]]
         for n in range(m, len(poses)):
             while columns[at] < poses[n]:
                 at += 1
-            _subtract_rows(blocks, at, 0, y, m, 6 * n, 6 * n + 6)
+            for a in range(6):
+                y0, y1, y2 = y[0, 6 * m + a], y[1, 6 * m + a], y[2, 6 * m + a]
+                for b in range(6):
+                    c = 6 * n + b
+                    blocks[at, a, b] -= y0 * y[0, c] + y1 * y[1, c] + y2 * y[2, c]
 
 
 @part
 def _subtract_border(border, rhs, poses, y, f, z):
-    """border -= F^T Y and rhs -= Y^T z, run of consecutive poses by run."""
-    begin = 0
-    while begin < len(poses):
-        end = _end_of_run(poses, begin)
-        at, size = 6 * poses[begin], 6 * (end - begin)
-        ya, yb, yc = y[0, 6 * begin :], y[1, 6 * begin :], y[2, 6 * begin :]
-        z0, z1, z2 = z[0], z[1], z[2]
-        row = rhs[at : at + size]
-        for a in range(size):
-            row[a] -= z0 * ya[a] + z1 * yb[a] + z2 * yc[a]
-        for b in range(f.shape[1]):
-            f0, f1, f2 = f[0, b], f[1, b], f[2, b]
-            row = border[b, at : at + size]
-            for a in range(size):
-                row[a] -= f0 * ya[a] + f1 * yb[a] + f2 * yc[a]
-        begin = end
+    """border -= F^T Y and rhs -= Y^T z, pose by pose."""
+    for m in range(len(poses)):
+        for a in range(6):
+            at, c = 6 * poses[m] + a, 6 * m + a
+            y0, y1, y2 = y[0, c], y[1, c], y[2, c]
+            rhs[at] -= y0 * z[0] + y1 * z[1] + y2 * z[2]
+            for b in range(f.shape[1]):
+                border[b, at] -= f[0, b] * y0 + f[1, b] * y1 + f[2, b] * y2
 
 
 @part
@@ -165,26 +126,26 @@ def _gather(support, k, size, count, batch, elimination):
     """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
     rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
     w, g, b, v = elimination.coupling, elimination.coupling_global, elimination.z, elimination.factor
-    global_count = g.shape[2]
+    global_count, columns = g.shape[2], np.uint64(size)
     for i in range(count):
-        p, upper, lower = owners[i], rows[2 * i], rows[2 * i + 1]
-        x0, x1, x2 = d_point[2 * i, 0], d_point[2 * i, 1], d_point[2 * i, 2]
-        y0, y1, y2 = d_point[2 * i + 1, 0], d_point[2 * i + 1, 1], d_point[2 * i + 1, 2]
+        p, upper, lower = owners[i], 2 * i, 2 * i + 1
+        x0, x1, x2 = d_point[upper, 0], d_point[upper, 1], d_point[upper, 2]
+        y0, y1, y2 = d_point[lower, 0], d_point[lower, 1], d_point[lower, 2]
         begin, end = offsets[p], offsets[p + 1]
         length = 6 * (end - begin)
         at = 18 * begin + 6 * (find_pose(poses, begin, end, k) - begin)
-        w0, w1, w2 = w[at : at + size], w[at + length :], w[at + 2 * length :]
-        for c in range(size):
-            x, y = upper[c], lower[c]
-            w0[c] += x0 * x + y0 * y
-            w1[c] += x1 * x + y1 * y
-            w2[c] += x2 * x + y2 * y
+        at_0, at_1, at_2 = np.uint64(at), np.uint64(at + length), np.uint64(at + 2 * length)
+        for c in range(columns):
+            x, y = rows[upper, c], rows[lower, c]
+            w[at_0 + c] += x0 * x + y0 * y
+            w[at_1 + c] += x1 * x + y1 * y
+            w[at_2 + c] += x2 * x + y2 * y
         for c in range(global_count):
-            x, y = upper[size + c], lower[size + c]
+            x, y = rows[upper, size + c], rows[lower, size + c]
             g[p, 0, c] += x0 * x + y0 * y
             g[p, 1, c] += x1 * x + y1 * y
             g[p, 2, c] += x2 * x + y2 * y
-        x, y = upper[size + global_count], lower[size + global_count]
+        x, y = rows[upper, size + global_count], rows[lower, size + global_count]
         b[p, 0] += x0 * x + y0 * y
         b[p, 1] += x1 * x + y1 * y
         b[p, 2] += x2 * x + y2 * y
@@ -197,29 +158,130 @@ def _gather(support, k, size, count, batch, elimination):
 
 
 @part
-def _eliminate(support, p, damping, reduced, elimination):
-    """Turns V, b, G and W of a point into L, z, F and Y, and takes its share from the system."""
-    poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
-    y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
+def _factor_point(support, p, damping, reduced, elimination):
+    """Turns V, b, G and W of a point into L, z, F and Y; False where it takes no share from the system."""
+    y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]]
     f, z, factor = elimination.coupling_global[p], elimination.z[p], elimination.factor[p]
     steepest = max(abs(z[0]), abs(z[1]), abs(z[2]))
     if not elimination.free[p] or not _factor(factor, damping):
         factor[:] = 0.0
-        return
+        return False
     reduced.totals[1] = max(reduced.totals[1], steepest)
     _forward(factor, z.reshape(3, 1))
     _forward(factor, f)
-    _forward(factor, y)
-    if len(reduced.band) > 0:
-        _subtract_from_band(reduced.band, poses, y)
-    else:
-        _subtract_from_blocks(reduced.blocks, reduced.block_offsets, reduced.block_columns, poses, y)
-    _subtract_border(reduced.border, reduced.rhs_pose, poses, y, f, z)
-    for a in range(f.shape[1]):
-        f0, f1, f2 = f[0, a], f[1, a], f[2, a]
-        reduced.rhs_global[a] -= f0 * z[0] + f1 * z[1] + f2 * z[2]
-        for b in range(f.shape[1]):
-            reduced.corner[a, b] -= f0 * f[0, b] + f1 * f[1, b] + f2 * f[2, b]
+    _forward(factor, y.reshape(3, len(y) // 3))
+    return True
+
+
+@part
+def _eliminate_from_blocks(support, points, damping, reduced, elimination):
+    """Eliminates points from sparse blocks."""
+    for p in points:
+        if _factor_point(support, p, damping, reduced, elimination):
+            poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
+            y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
+            f, z = elimination.coupling_global[p], elimination.z[p]
+            _subtract_from_blocks(reduced.blocks, reduced.block_offsets, reduced.block_columns, poses, y)
+            _subtract_border(reduced.border, reduced.rhs_pose, poses, y, f, z)
+            for a in range(f.shape[1]):
+                f0, f1, f2 = f[0, a], f[1, a], f[2, a]
+                reduced.rhs_global[a] -= f0 * z[0] + f1 * z[1] + f2 * z[2]
+                for b in range(f.shape[1]):
+                    reduced.corner[a, b] -= f0 * f[0, b] + f1 * f[1, b] + f2 * f[2, b]
+
+
+@part
+def _find_tiles(support, points, first, begins, ends):
+    """Which of the points touch each tile of poses from `first` on: those in [begins, ends), and perhaps not all."""
+    begins[:], ends[:] = len(points), 0
+    for i in range(len(points)):
+        for m in range(support.offsets[points[i]], support.offsets[points[i] + 1]):
+            t = (support.poses[m] - first) // TILE_POSES
+            begins[t], ends[t] = min(begins[t], i), i + 1
+
+
+@part
+def _fill_panels(support, points, first, damping, reduced, elimination, panels, beside):
+    """Factors points, and writes their Y to panels (tiles, 3 points, columns) that are zero, F and z to `beside`."""
+    offsets, poses, coupling = support.offsets, support.poses, elimination.coupling
+    f, z = elimination.coupling_global, elimination.z
+    global_count = f.shape[2]
+    for i in range(len(points)):
+        p = points[i]
+        if not _factor_point(support, p, damping, reduced, elimination):
+            beside[3 * i : 3 * i + 3] = 0.0
+            continue
+        size = 6 * (offsets[p + 1] - offsets[p])
+        for a in range(3):
+            for b in range(global_count):
+                beside[3 * i + a, b] = f[p, a, b]
+            beside[3 * i + a, global_count] = z[p, a]
+            at = np.uint64(18 * offsets[p] + a * size)
+            for m in range(offsets[p], offsets[p + 1]):
+                place = np.uint64(poses[m] - first)
+                t, c = place // _POSES, _SIX * (place % _POSES)
+                for j in range(_SIX):
+                    panels[t, 3 * i + a, c + j] = coupling[at + j]
+                at += _SIX
+
+
+@part
+def _subtract_tile(band, product, row, column):
+    """S[row:, column:] -= product, as far as that lies in the band."""
+    rows, width = band.shape
+    for a in range(min(TILE, rows - row)):
+        r = row + a
+        begin = max(column, r)
+        count = max(min(column + TILE, rows, r + width) - begin, 0)
+        to, of = np.uint64(begin - r), np.uint64(begin - column)
+        for c in range(np.uint64(count)):
+            band[r, to + c] -= product[a, of + c]
+
+
+@part
+def _eliminate_from_band(support, points, damping, reduced, elimination, panels):
+    """Eliminates points from the band; returns the panels, which grow where they are too few.
+
+    What one point takes is of rank three, and as large as its support squared: most of the work by far. Points that
+    are close in time are stacked, so that it becomes products of matrices, tile of the band by tile.
+    """
+    first, last = len(reduced.band), -1
+    for p in points:
+        if support.offsets[p] < support.offsets[p + 1]:
+            first = min(first, support.poses[support.offsets[p]])
+            last = max(last, support.poses[support.offsets[p + 1] - 1])
+    tiles = max(last - first + TILE_POSES, 0) // TILE_POSES
+    if len(panels) < tiles or panels.shape[1] < 3 * len(points):
+        panels = np.empty((max(len(panels), tiles), max(panels.shape[1], 3 * len(points)), TILE))
+    begins, ends = np.empty(tiles, np.int64), np.empty(tiles, np.int64)
+    _find_tiles(support, points, first, begins, ends)
+    for t in range(tiles):
+        panels[t, 3 * begins[t] : 3 * ends[t]] = 0.0
+    global_count = len(reduced.corner)
+    beside = np.empty((3 * len(points), global_count + 1))
+    _fill_panels(support, points, first, damping, reduced, elimination, panels, beside)
+    border, rhs_pose = reduced.border, reduced.rhs_pose
+    product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, global_count + 1))
+    for t in range(tiles):
+        begin, end, row = begins[t], ends[t], 6 * first + TILE * t
+        if begin >= end:
+            continue
+        np.dot(panels[t, 3 * begin : 3 * end].T, beside[3 * begin : 3 * end], product_beside)
+        for a in range(min(TILE, len(rhs_pose) - row)):
+            rhs_pose[row + a] -= product_beside[a, global_count]
+            for b in range(global_count):
+                border[b, row + a] -= product_beside[a, b]
+        for u in range(t, tiles):
+            low, high = max(begin, begins[u]), min(end, ends[u])
+            if low < high:
+                np.dot(panels[t, 3 * low : 3 * high].T, panels[u, 3 * low : 3 * high], product)
+                _subtract_tile(reduced.band, product, row, 6 * first + TILE * u)
+    corner = np.dot(beside.T, beside)
+    for a in range(global_count):
+        reduced.rhs_global[a] -= corner[a, global_count]
+        for b in range(global_count):
+            reduced.corner[a, b] -= corner[a, b]
+    return panels
 
 
 @kernel
@@ -241,7 +303,7 @@ def accumulate(
     batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
     columns = rows.shape[1]
-    gram = np.empty((columns, columns))
+    gram, panels = np.empty((columns, columns)), np.empty((0, 0, TILE))
     cost = 0.0
     for block in range(begin, end):
         points = order.points[order.blocks[block] : order.blocks[block + 1]]
@@ -256,12 +318,14 @@ def accumulate(
             used = rows[: 2 * count]
             np.dot(used.T, used, gram)
             for a in range(columns):
-                for b in range(columns):
+                for b in range(a, columns):
                     intervals[k, a, b] += gram[a, b]
             _gather(support, k, size, count, batch, elimination)
             at += count
-        for p in points:
-            _eliminate(support, p, damping, reduced, elimination)
+        if len(reduced.band) > 0:
+            panels = _eliminate_from_band(support, points, damping, reduced, elimination, panels)
+        else:
+            _eliminate_from_blocks(support, points, damping, reduced, elimination)
     reduced.totals[0] = cost
     _spread_intervals(reduced, pose_count(state))
 
@@ -276,8 +340,10 @@ def _spread_intervals(reduced, poses):
     for k in range(len(intervals) - poses + 1):
         for a in range(global_count):
             gradient_global[a] += intervals[k, size + a, last]
-            for b in range(global_count):
+            for b in range(a, global_count):
                 corner[a, b] += intervals[k, size + a, size + b]
+                if b > a:
+                    corner[b, a] += intervals[k, size + a, size + b]
         for a in range(size):
             at = 6 * k + a
             diagonal[at] += intervals[k, a, a]

@@ -1,7 +1,9 @@
 """Where the reduced system over poses and globals is stored, with g the number of globals.
 
-Storage of the symmetric S, upper triangle: `band` keeps the six rows of pose k as band[k, :, c - 6 k] for columns
-c >= 6 k, `blocks` keeps 6x6 blocks in compressed rows, for tracks that close loops.
+Storage of the symmetric S, upper triangle: `band` keeps row r as band[r, c - r] for columns c >= r, so that its
+transpose is LAPACK's lower band, and, with one column more than S has rows, LAPACK's lower triangle of a dense matrix;
+what reaches beyond the last column of S is not set. `blocks` keeps 6x6 blocks in compressed rows, for tracks that close
+loops.
 """
 
 from typing import NamedTuple
@@ -24,7 +26,7 @@ class Support(NamedTuple):
 class Reduced(NamedTuple):
     """One chunk's share of the reduced system. Either `band` or `blocks` is used, the other is empty."""
 
-    band: Floats  # (n, 6, width)
+    band: Floats  # (6 n, width)
     blocks: Floats  # (nonzero blocks, 6, 6)
     block_offsets: Ints  # (n + 1,)
     block_columns: Ints  # (nonzero blocks,)
@@ -35,7 +37,7 @@ class Reduced(NamedTuple):
     gradient_pose: Floats  # (6 n,) before the elimination
     gradient_global: Floats  # (g,)
     diagonal_pose: Floats  # (6 n,) of U
-    intervals: Floats  # (n, 6 poses + g + 1, same) normal matrix of the rows that begin at each pose
+    intervals: Floats  # (n, 6 poses + g + 1, same) upper triangle of the normal matrix of the rows that begin at a pose
     totals: Floats  # (2,) cost, largest point gradient
 
 
@@ -52,7 +54,9 @@ class Elimination(NamedTuple):
 @kernel
 def clear(reduced: Reduced) -> None:
     """Sets a chunk's share to zero."""
-    reduced.band[:] = 0.0
+    band = reduced.band
+    for r in range(len(band)):
+        band[r, : min(band.shape[1], len(band) - r)] = 0.0
     reduced.blocks[:] = 0.0
     reduced.intervals[:] = 0.0
     reduced.border[:] = 0.0
@@ -98,6 +102,9 @@ def find_support(
 @part
 def find_pose(values, begin, end, value):
     """Where in the sorted values[begin:end] a value is."""
+    near = begin + value - values[begin]
+    if near < end and values[near] == value:
+        return near  # nothing is left out up to it
     while begin < end:
         middle = (begin + end) // 2
         if values[middle] < value:
@@ -108,46 +115,44 @@ def find_pose(values, begin, end, value):
 
 
 @kernel
+def add_band(total: Floats, share: Floats, begin: int, end: int) -> None:
+    """Adds the rows [begin, end) of one band to another."""
+    rows, width = total.shape
+    for r in range(begin, end):
+        to, of = total[r], share[r]
+        for c in range(min(width, rows - r)):
+            to[c] += of[c]
+
+
+@kernel
 def add_blocks(reduced: Reduced, first: Ints, matrices: Floats, count: int) -> None:
-    """S += symmetric matrices (m, 6 count, 6 count), each over `count` consecutive poses from first[i] on."""
+    """S += symmetric matrices (m, 6 count, 6 count), each over `count` consecutive poses from first[i] on; what lies
+    below their diagonal is not read."""
     band, blocks = reduced.band, reduced.blocks
     offsets, columns = reduced.block_offsets, reduced.block_columns
+    size = 6 * count
     for i in range(len(first)):
-        for m in range(count):
-            k = first[i] + m
-            for n in range(m, count):
-                at = 6 * (n - m) if len(band) > 0 else find_pose(columns, offsets[k], offsets[k + 1], k + n - m)
-                for a in range(6):
-                    for b in range(6):
-                        value = matrices[i, 6 * m + a, 6 * n + b]
-                        if len(band) > 0:
-                            band[k, a, at + b] += value
-                        else:
-                            blocks[at, a, b] += value
+        if len(band) > 0:
+            for a in range(size):
+                row = band[6 * first[i] + a]
+                for b in range(a, size):
+                    row[b - a] += matrices[i, a, b]
+        else:
+            for m in range(count):
+                k = first[i] + m
+                for n in range(m, count):
+                    at = find_pose(columns, offsets[k], offsets[k + 1], k + n - m)
+                    for a in range(6):
+                        for b in range(a if m == n else 0, 6):
+                            blocks[at, a, b] += matrices[i, 6 * m + a, 6 * n + b]
 
 
 @kernel
 def dense_from_band(band: Floats) -> Floats:
-    """(6 n, 6 n) upper triangle of S; what lies below is not set."""
-    n, _, width = band.shape
-    out = np.empty((6 * n, 6 * n))
-    for k in range(n):
-        columns = min(width, 6 * (n - k))
-        for a in range(6):
-            for c in range(columns):
-                out[6 * k + a, 6 * k + c] = band[k, a, c]
-            for c in range(6 * k + columns, 6 * n):
-                out[6 * k + a, c] = 0.0
-    return out
-
-
-@kernel
-def lapack_from_band(band: Floats) -> Floats:
-    """(6 n, width) with row r beginning at column r: its transpose is LAPACK's lower band."""
-    n, _, width = band.shape
-    out = np.zeros((6 * n, width))
-    for k in range(n):
-        for a in range(6):
-            for c in range(a, width):
-                out[6 * k + a, c - a] = band[k, a, c]
+    """(r, r) block of S, both triangles, from its r rows of the band."""
+    rows, width = band.shape
+    out = np.zeros((rows, rows))
+    for r in range(rows):
+        for c in range(r, min(r + width, rows)):
+            out[r, c] = out[c, r] = band[r, c - r]
     return out

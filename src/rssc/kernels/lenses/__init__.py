@@ -127,14 +127,12 @@ def project(model, p, limit, px, py, pz):
     return p[0] * m_x + p[2], p[1] * m_y + p[3]
 
 
-@part
-def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
-    """Pixel (u, v), its derivatives in the point (2, 3) and in the parameters (2, 4 + coefficients), in place."""
+@inlined
+def _meet_plane(model, limit, px, py, pz):
+    """Whether the lens may see a point, where (x, y) it meets the plane, and the derivatives of x and of y in it."""
     if model >= _FIRST_FISHEYE:
         radius = math.sqrt(px * px + py * py)
         theta = math.atan2(radius, pz)
-        if theta > limit:
-            return math.nan, math.nan
         norm2 = radius * radius + pz * pz
         if radius > 1e-12 * abs(pz):
             scale = theta / radius
@@ -144,33 +142,38 @@ def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
             unit_x, unit_y = 0.0, 0.0
         # (x, y) = theta unit, so d(x, y) = dtheta unit + scale (the part of d(X, Y) across unit).
         along = pz / norm2 - scale
-        x_x, x_y, x_z = scale + along * unit_x * unit_x, along * unit_x * unit_y, -px / norm2
-        y_x, y_y, y_z = x_y, scale + along * unit_y * unit_y, -py / norm2
-        x, y = scale * px, scale * py
-    else:
-        if pz <= _MIN_DEPTH:
-            return math.nan, math.nan
-        scale = 1.0 / pz
-        x, y = scale * px, scale * py
-        if x * x + y * y > limit * limit:
-            return math.nan, math.nan
-        x_x, x_y, x_z = scale, 0.0, -x * scale
-        y_x, y_y, y_z = 0.0, scale, -y * scale
+        across = along * unit_x * unit_y
+        d_x = scale + along * unit_x * unit_x, across, -px / norm2
+        d_y = across, scale + along * unit_y * unit_y, -py / norm2
+        return theta <= limit, scale * px, scale * py, d_x, d_y
+    before = pz > _MIN_DEPTH
+    scale = 1.0 / pz if before else 0.0
+    x, y = scale * px, scale * py
+    return before and x * x + y * y <= limit * limit, x, y, (scale, 0.0, -x * scale), (0.0, scale, -y * scale)
+
+
+@part
+def project_with_jacobian(model, p, limit, px, py, pz, d_point, d_params):
+    """Pixel (u, v), its derivatives in the point (2, 3) and in the parameters (2, 4 + coefficients), in place.
+
+    Nothing returns before all arrays are done with: numba would then count who holds them, atomically and for every
+    point, which takes as long as the projection.
+    """
+    seen, x, y, d_x, d_y = _meet_plane(model, limit, px, py, pz)
     m_x, m_y, xx, xy, yx, yy = _distort(model, p, x, y)
-    if xx * yy <= xy * yx:
-        return math.nan, math.nan
-    fx, fy = p[0], p[1]
-    d_point[0, 0], d_point[0, 1] = fx * (xx * x_x + xy * y_x), fx * (xx * x_y + xy * y_y)
-    d_point[0, 2] = fx * (xx * x_z + xy * y_z)
-    d_point[1, 0], d_point[1, 1] = fy * (yx * x_x + yy * y_x), fy * (yx * x_y + yy * y_y)
-    d_point[1, 2] = fy * (yx * x_z + yy * y_z)
+    fx, fy, cx, cy = p[0], p[1], p[2], p[3]
+    for k in range(3):
+        d_point[0, k] = fx * (xx * d_x[k] + xy * d_y[k])
+        d_point[1, k] = fy * (yx * d_x[k] + yy * d_y[k])
     _distort_coefficients(model, p, x, y, d_params)
     for k in range(4, d_params.shape[1]):
         d_params[0, k] *= fx
         d_params[1, k] *= fy
     d_params[0, 0], d_params[0, 1], d_params[0, 2], d_params[0, 3] = m_x, 0.0, 1.0, 0.0
     d_params[1, 0], d_params[1, 1], d_params[1, 2], d_params[1, 3] = 0.0, m_y, 0.0, 1.0
-    return fx * m_x + p[2], fy * m_y + p[3]
+    if not seen or xx * yy <= xy * yx:
+        return math.nan, math.nan
+    return fx * m_x + cx, fy * m_y + cy
 
 
 @part
