@@ -30,7 +30,9 @@ class Demo:
         from rssc.model import Lens
         from rssc.outputs.result_folder import REPORT_NAME, write_results
         from rssc.outputs.terminal import print_calibration
+        from rssc.pipeline.warming import compile_ahead
         from rssc.runtime.progress import Stages
+        from rssc.runtime.threads import use_threads
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, truth_document, write_clip
 
@@ -40,10 +42,11 @@ class Demo:
         lens = Lens("radial", 512.0, 509.0, 324.0, 236.0, (-0.12, 0.03))
         clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
         terminal.say(f"A room is filmed by a hand-held rolling-shutter camera, into {video}.")
-        with terminal.progress() as progress:
+        with use_threads(self.jobs), terminal.progress() as shown:
+            progress = compile_ahead(shown)
             with Stages(progress)("rendering") as report:
                 write_clip(clip, video.parent, video=True, report=report)
-            calibration = calibrate(video, jobs=self.jobs, progress=progress)
+            calibration = calibrate(video, progress=progress)
         kept = write_results(calibration, folder)
         terminal.give(
             {**calibration_document(calibration), "truth": truth_document(clip), "folder": str(folder)}

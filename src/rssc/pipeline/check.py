@@ -26,6 +26,7 @@ from rssc.pipeline.options import CalibrateOptions, SourceOptions
 from rssc.pipeline.starts import find_starts
 from rssc.pipeline.stretch import own_scene
 from rssc.pipeline.verdict import VERDICT, advice, uncertain_parameters
+from rssc.pipeline.warming import compile_ahead
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Progress, Stages, silent
 from rssc.solver.bundle import Adjustment
@@ -80,7 +81,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         progress: Called with the name of the stage and the share of it that is done.
     """
     options = options or SourceOptions()
-    stage = Stages(progress)
+    stage = Stages(compile_ahead(progress))
     with stage("reading") as report:
         ranges, _ = choose_stretches(source, fps=options.fps, frames=options.frames, most=1, report=report)
         survey = survey_footage(source, ranges, fps=options.fps)
