@@ -26,9 +26,10 @@ def loaded():
 """What a process has loaded; parts come with the kernels that call them, where these were compiled before."""
 
 PARTS = """
+from rssc.pipeline.parts_to_compile import run_part
 from rssc.pipeline.warming import PARTS
-for part in PARTS.values():
-    part()
+for part in PARTS:
+    run_part(part)
 print("\\n".join(loaded()))
 """
 
