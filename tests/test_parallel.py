@@ -65,7 +65,6 @@ def test_an_error_of_what_runs_ahead_comes_at_its_place(monkeypatch):
         next(found)
 
 
-
 def test_errors_reach_the_caller():
     def task(index: int, begin: int, end: int) -> None:
         if index == 3:

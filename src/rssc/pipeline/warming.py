@@ -6,6 +6,7 @@ code where this one finds it (see `rssc.kernels.jit`), while it reads and tracks
 """
 
 import atexit
+import gc
 import hashlib
 import os
 import subprocess
@@ -19,7 +20,7 @@ import numba
 from rssc.kernels.jit import cache_folder
 from rssc.runtime.ending import add_last_act, end_with
 from rssc.runtime.pool import is_worker, thread_limits
-from rssc.runtime.progress import Progress
+from rssc.runtime.progress import Progress, silent
 from rssc.runtime.threads import thread_count
 
 PARTS = ("tracks", "adjusting")
@@ -34,7 +35,7 @@ _PROGRAM = (
 _running: list[subprocess.Popen[bytes]] = []
 
 
-def compile_ahead(progress: Progress) -> Progress:
+def compile_ahead(progress: Progress = silent) -> Progress:
     """Starts to compile what is not compiled yet; returns progress that shows this as a stage.
 
     Where this process has one core only, it compiles what it needs when it needs it.
@@ -43,7 +44,7 @@ def compile_ahead(progress: Progress) -> Progress:
         for part in PARTS:
             if not _mark(part).exists():
                 _start(part)
-    if not _running:
+    if all(process.poll() is not None for process in _running):
         return progress
     said = -1.0
 
@@ -61,6 +62,7 @@ def compile_ahead(progress: Progress) -> Progress:
 def compile_part(part: str, parent: int) -> None:
     """What a process does: compiles one part, and ends with its parent."""
     end_with(parent, _POLL_SECONDS)
+    gc.disable()  # it takes a tenth of the time, and would free 250 MB
     from rssc.pipeline.parts_to_compile import run_part  # all of the pipeline, which only these processes need at once
 
     run_part(part)
