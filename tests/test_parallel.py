@@ -17,7 +17,7 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.pool import WorkerDiedError, report_task, run_tasks, share_cores
 from rssc.runtime.progress import Stages
-from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count, use_threads
+from rssc.runtime.threads import balanced_chunks, run_ahead, run_chunks, thread_count, use_threads
 
 
 @pytest.mark.parametrize("chunk_count", [1, 2, 7, 100])
@@ -38,6 +38,31 @@ def test_every_chunk_runs_once(chunk_count):
 
     run_chunks(task, [(i, i + 1) for i in range(chunk_count)])
     assert (calls == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_runs_ahead_keeps_its_order_and_its_distance(monkeypatch, threads):
+    monkeypatch.setenv("RSSC_THREADS", str(threads))
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        time.sleep(0.002 * (item % 3))  # so that they would overtake each other
+        return item**2
+
+    found = run_ahead(work, range(12))
+    for item in range(12):
+        assert next(found) == item**2
+        assert len(begun) <= item + 1 + threads
+    assert next(found, None) is None
+
+
+def test_an_error_of_what_runs_ahead_comes_at_its_place(monkeypatch):
+    monkeypatch.setenv("RSSC_THREADS", "2")
+    found = run_ahead(lambda item: 1 / (2 - item), range(5))
+    assert [next(found), next(found)] == [0.5, 1.0]
+    with pytest.raises(ZeroDivisionError):
+        next(found)
 
 
 def test_errors_reach_the_caller():

@@ -3,27 +3,18 @@
 Options are a dataclass, or its fields by name: `calibrate(clip, CalibrateOptions(lens="fisheye"))` is
 `calibrate(clip, lens="fisheye")`. A calibration is given as such, or as the path of its calibration.json. Progress is
 shown in a notebook, and elsewhere with `progress=True`.
+
+Every function imports what it runs: to load all of it takes longer than some of them do.
 """
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rssc.errors import InputError
-from rssc.fleet.catalog import make_catalog
-from rssc.fleet.entry import Catalog
 from rssc.fleet.options import CatalogOptions
-from rssc.footage.fingerprint import names_of
-from rssc.footage.footage import read_frames, require_source
-from rssc.footage.image_folder import IMAGE_SUFFIXES
-from rssc.io.files import check_folder
-from rssc.io.reference_file import read_reference
 from rssc.model.calibration import Calibration
-from rssc.outputs.dataset import Dataset, write_dataset
-from rssc.outputs.evaluate import Evaluation
-from rssc.outputs.evaluate import evaluate as compare_with_truth
-from rssc.outputs.exporters import write_export
 from rssc.outputs.options import (
     DatasetOptions,
     EvaluateOptions,
@@ -33,19 +24,16 @@ from rssc.outputs.options import (
     SimulateOptions,
 )
 from rssc.outputs.progress import wanted_progress
-from rssc.outputs.rectify_footage import RectifiedFootage, rectify_footage
-from rssc.outputs.report import write_report
-from rssc.outputs.result_folder import REPORT_NAME
-from rssc.pipeline.calibrate import calibrate_sources
-from rssc.pipeline.check import Check
-from rssc.pipeline.check import check as check_source
 from rssc.pipeline.options import CalibrateOptions, SourceOptions, TrackOptions
-from rssc.pipeline.target import calibrate_target
-from rssc.pipeline.track import track_clip
 from rssc.runtime.progress import Progress, Stages
 from rssc.runtime.threads import use_threads
-from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
-from rssc.simulation.clip_files import VIDEO_NAME, write_clip
+
+if TYPE_CHECKING:
+    from rssc.fleet.entry import Catalog
+    from rssc.outputs.dataset import Dataset
+    from rssc.outputs.evaluate import Evaluation
+    from rssc.outputs.rectify_footage import RectifiedFootage
+    from rssc.pipeline.check import Check
 
 Name = Path | str
 """Of a file or a folder."""
@@ -76,12 +64,16 @@ def calibrate(
         InputError: The input is missing, unreadable or inconsistent. Footage that does not determine the camera is no
             error: the calibration is then "degenerate", with reasons.
     """
+    from rssc.pipeline.calibrate import calibrate_sources
+
     chosen = _chosen(CalibrateOptions, options, changes)
     sources = [_existing(one) for one in ([source] if isinstance(source, Path | str) else source)]
     if target is not None:
         _check_target(sources, chosen)
     with use_threads(jobs), wanted_progress(progress) as report:
         if target is not None:
+            from rssc.pipeline.target import calibrate_target
+
             return calibrate_target(sources[0], target, chosen, report)
         return calibrate_sources(sources, chosen, report)
 
@@ -117,6 +109,8 @@ def track(
     Returns:
         The calibration with stretches that cover the whole clip: one where all of it hangs together.
     """
+    from rssc.pipeline.track import track_clip
+
     chosen, found = _chosen(TrackOptions, options, changes), _loaded(calibration)
     folder = None if work is None else Path(work)
     with use_threads(jobs), wanted_progress(progress) as report:
@@ -130,7 +124,7 @@ def check(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
     **changes: Any,
-) -> Check:
+) -> "Check":
     """Estimates within seconds whether a clip can be calibrated, and what to record instead.
 
     Args:
@@ -140,6 +134,8 @@ def check(
         progress: As for `calibrate`.
         **changes: Fields of `SourceOptions`.
     """
+    from rssc.pipeline.check import check as check_source
+
     with use_threads(jobs), wanted_progress(progress) as report:
         return check_source(_existing(source), _chosen(SourceOptions, options, changes), report)
 
@@ -152,7 +148,7 @@ def catalog(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
     **changes: Any,
-) -> Catalog:
+) -> "Catalog":
     """Calibrates folders of clips, and writes a table of their cameras.
 
     Args:
@@ -163,6 +159,8 @@ def catalog(
         progress: As for `calibrate`.
         **changes: Fields of `CatalogOptions`.
     """
+    from rssc.fleet.catalog import make_catalog
+
     chosen = _chosen(CatalogOptions, options, changes)
     places = [Path(sources)] if isinstance(sources, Path | str) else [Path(one) for one in sources]
     if jobs is not None and jobs < 1:
@@ -180,7 +178,7 @@ def rectify(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
     **changes: Any,
-) -> RectifiedFootage:
+) -> "RectifiedFootage":
     """Writes the frames that a calibration covers as a global shutter would have taken them.
 
     Args:
@@ -192,6 +190,8 @@ def rectify(
         progress: As for `calibrate`.
         **changes: Fields of `RectifyOptions`.
     """
+    from rssc.outputs.rectify_footage import rectify_footage
+
     chosen, found = _chosen(RectifyOptions, options, changes), _loaded(calibration)
     with use_threads(jobs), wanted_progress(progress) as report:
         return rectify_footage(source, found, output, chosen, progress=report)
@@ -219,6 +219,8 @@ def export(
     Returns:
         The files.
     """
+    from rssc.outputs.exporters import write_export
+
     found = _loaded(calibration)
     found.refuse_wrong_stretches()
     chosen = _chosen(ExportOptions, options, changes)
@@ -236,7 +238,7 @@ def dataset(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
     **changes: Any,
-) -> Dataset:
+) -> "Dataset":
     """Writes frames, poses and coloured points as a dataset that another tool trains on.
 
     Args:
@@ -249,6 +251,8 @@ def dataset(
         progress: As for `calibrate`.
         **changes: Fields of `DatasetOptions`.
     """
+    from rssc.outputs.dataset import write_dataset
+
     chosen, found = _chosen(DatasetOptions, options, changes), _loaded(calibration)
     with use_threads(jobs), wanted_progress(progress) as report:
         return write_dataset(source, found, kind, output, chosen, progress=report)
@@ -268,6 +272,12 @@ def report(
     Returns:
         The file.
     """
+    from rssc.footage.fingerprint import names_of
+    from rssc.footage.footage import read_frames
+    from rssc.io.reference_file import read_reference
+    from rssc.outputs.report import write_report
+    from rssc.outputs.result_folder import REPORT_NAME
+
     chosen, found = _chosen(ReportOptions, options, changes), _loaded(calibration)
     if output is None:
         output = REPORT_NAME if isinstance(calibration, Calibration) else Path(calibration).with_name(REPORT_NAME)
@@ -285,7 +295,7 @@ def report(
 
 def evaluate(
     calibration: Calibration | Name, truth: Calibration | Name, options: EvaluateOptions | None = None, **changes: Any
-) -> Evaluation:
+) -> "Evaluation":
     """Compares a calibration with a known camera, or with another calibration.
 
     Args:
@@ -294,6 +304,8 @@ def evaluate(
         options: A true trajectory.
         **changes: Fields of `EvaluateOptions`.
     """
+    from rssc.outputs.evaluate import evaluate as compare_with_truth
+
     chosen = _chosen(EvaluateOptions, options, changes)
     found = calibration if isinstance(calibration, Calibration) else Path(calibration)
     trajectory = None if chosen.trajectory is None else Path(chosen.trajectory)
@@ -315,6 +327,11 @@ def simulate(
     Returns:
         The video, or the folder where the frames are images.
     """
+    from rssc.footage.image_folder import IMAGE_SUFFIXES
+    from rssc.io.files import check_folder
+    from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
+    from rssc.simulation.clip_files import VIDEO_NAME, write_clip
+
     chosen = _chosen(SimulateOptions, options, changes)
     folder = check_folder(output)
     if chosen.images and folder.is_dir() and any(file.suffix.lower() in IMAGE_SUFFIXES for file in folder.iterdir()):
@@ -332,6 +349,8 @@ def simulate(
 
 
 def _existing(source: Name) -> Path:
+    from rssc.footage.footage import require_source
+
     if not str(source):
         raise InputError("the name of a source is empty; expected that of a video file or of a folder of images.")
     path = Path(source)

@@ -24,12 +24,21 @@ class Demo:
     printing: PrintingOptions = field(default_factory=Printing)
 
     def run(self, terminal: "Terminal") -> int:
+        from rssc.pipeline.warming import compile_ahead
+        from rssc.runtime.threads import use_threads
+
+        with use_threads(self.jobs):
+            compile_ahead()  # before anything else, even imports: it takes the longest
+            return self._run(terminal)
+
+    def _run(self, terminal: "Terminal") -> int:
         from rssc.api import calibrate
         from rssc.io.calibration_file import calibration_document
         from rssc.io.files import make_folder
         from rssc.model import Lens
         from rssc.outputs.result_folder import REPORT_NAME, write_results
         from rssc.outputs.terminal import print_calibration
+        from rssc.pipeline.warming import compile_ahead
         from rssc.runtime.progress import Stages
         from rssc.simulation.clip import ClipOptions, render_clip
         from rssc.simulation.clip_files import VIDEO_NAME, truth_document, write_clip
@@ -41,9 +50,9 @@ class Demo:
         clip = render_clip(ClipOptions(640, 480, 60, lens=lens, readout_ratio=0.62, seed=self.seed, colour=True))
         terminal.say(f"A room is filmed by a hand-held rolling-shutter camera, into {video}.")
         with terminal.progress() as progress:
-            with Stages(progress)("rendering") as report:
+            with Stages(compile_ahead(progress))("rendering") as report:
                 write_clip(clip, video.parent, video=True, report=report)
-            calibration = calibrate(video, jobs=self.jobs, progress=progress)
+            calibration = calibrate(video, progress=progress)
         kept = write_results(calibration, folder)
         terminal.give(
             {**calibration_document(calibration), "truth": truth_document(clip), "folder": str(folder)}

@@ -15,6 +15,7 @@ from rssc.footage.frame_times import at_rate
 from rssc.io.reading import as_utf8, check_readable, unreadable
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.model.metadata import Metadata
+from rssc.runtime.threads import run_ahead
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
 # Digits of a count of nanoseconds, microseconds or milliseconds since 1970, and the seconds of one count.
@@ -77,9 +78,10 @@ class ImageFolder:
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image), see `FrameSource`."""
-        kind = cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE
-        for index in map(int, indices):
-            image = read_image(self.files[index], kind | cv2.IMREAD_IGNORE_ORIENTATION)
+        kind = (cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE) | cv2.IMREAD_IGNORE_ORIENTATION
+        wanted: list[int] = indices.tolist()
+        images = run_ahead(lambda index: read_image(self.files[index], kind), wanted)
+        for index, image in zip(wanted, images, strict=True):
             if image is not None:
                 values: Image = np.asarray(image, np.uint8)
                 yield index, values[..., ::-1] if colour else values

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, uniform_filter1d
-from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
 
 from rssc.model.arrays import FloatArray
@@ -117,6 +116,8 @@ def _at(read: FloatArray, times: FloatArray, values: FloatArray) -> FloatArray:
 
 def _past_mean(values: FloatArray, samples: float) -> FloatArray:
     """(n, c) mean of the values up to each, with weights that fall by a factor of e over so many samples."""
+    from scipy.signal import lfilter  # slow to import, and not needed by a quick check
+
     kept = float(np.exp(-1 / samples))
     slow, _ = lfilter([1 - kept], [1, -kept], values, axis=0, zi=kept * values[:1])
     return np.asarray(slow, np.float64)

@@ -11,6 +11,9 @@ numba recompiles a function when its own file changes, but not when a file chang
 what it kept of another version of ours. So compiled code lies in a folder named after the contents of all kernels: in
 `NUMBA_CACHE_DIR` where that is set, beside the kernels where that can be written, else in the user's or a temporary
 folder.
+
+Processes that need the same kernel at the same time compile it once: the first one locks it, and the others wait and
+find it in that folder. A kernel compiles those that it calls first, and none calls back, so no two wait for each other.
 """
 
 import atexit
@@ -20,13 +23,20 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import config, njit
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+
+try:
+    import fcntl
+except ImportError:  # Windows: every process compiles for itself
+    fcntl = None
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +54,9 @@ _HERE = Path(__file__).parent
 _SHARED = "_RSSC_KERNELS"
 """Variable by which a process tells those that it starts of its temporary folder."""
 _KEPT_SECONDS = 30 * 86400.0
+_PATIENCE_SECONDS = 60.0
+"""How long to wait for a process that compiles, which may have been stopped: no kernel takes as long."""
+_POLL_SECONDS = 0.01
 
 
 @cache
@@ -101,11 +114,58 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(cache_folder())
         try:
-            return njit(**_OPTIONS, **options)(function)
+            dispatcher = njit(**_OPTIONS, **options)(function)
+            _compile_in_turn(dispatcher)
+            return dispatcher
         finally:
             config.CACHE_DIR = before
 
     return decorate
+
+
+class _SharedCache(FunctionCache):
+    """Compiled code of a kernel; what is not there yet is locked until this process has compiled it."""
+
+    turn: ExitStack
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            self.turn.enter_context(_alone(Path(self.cache_path) / f"{self._impl.filename_base}.lock"))
+            # Another process may have compiled it while we waited.
+            found = super().load_overload(sig, target_context)
+        return found
+
+
+def _compile_in_turn(dispatcher: Any) -> None:
+    """Gives a kernel its shared cache."""
+    cache, compile_now = _SharedCache(dispatcher.py_func), dispatcher.compile
+
+    def compile_in_turn(signature: Any) -> Any:
+        # Before the kernel's own lock: a thread that waits for that one must not keep what its holder needs.
+        with global_compiler_lock, ExitStack() as cache.turn:
+            return compile_now(signature)
+
+    dispatcher._cache, dispatcher.compile = cache, compile_in_turn
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Within it, no other process has this lock, unless it was waited for too long."""
+    if fcntl is None:
+        yield
+        return
+    with path.open("w") as file:
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_POLL_SECONDS)
+            except OSError:  # a file system without locks
+                break
+        yield
 
 
 kernel = _compiled()

@@ -26,6 +26,7 @@ from rssc.pipeline.starts import check_init
 from rssc.pipeline.stretch import StretchResult, calibrate_stretch
 from rssc.pipeline.undistorted import in_images
 from rssc.pipeline.verdict import judge
+from rssc.pipeline.warming import compile_ahead
 from rssc.runtime.progress import Progress, Stages, silent
 
 
@@ -52,7 +53,7 @@ def calibrate_in_parts(
     """The calibration, and the stretches with the lens model that they share; none where nothing was estimated."""
     if not sources:
         raise InputError("there is no source; give a video file or a folder of images.")
-    stage = Stages(progress)
+    stage = Stages(compile_ahead(progress))
     with stage("reading") as report:
         check_init(options, sources)
         chosen, notes = choose(sources, options, report)

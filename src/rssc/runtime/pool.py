@@ -167,8 +167,14 @@ def unheard_tracker() -> Generator[None]:
 def start_pool(workers: int, threads: int, queue: Any) -> Executor:
     """Processes with so many threads each, which report into a queue."""
     # Set before any module is loaded, as libraries read these only then.
-    limits = {name: str(threads) for name in (THREADS_VARIABLE, *_LIBRARY_THREADS)}
-    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(), queue), env=limits)
+    return ProcessPoolExecutor(
+        workers, initializer=_begin, initargs=(os.getpid(), queue), env=thread_limits(threads)
+    )  # fmt: skip
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """Environment of a process with so many threads."""
+    return {name: str(threads) for name in (THREADS_VARIABLE, *_LIBRARY_THREADS)}
 
 
 def death_words(message: str) -> str:

@@ -1,16 +1,21 @@
 """Runs a kernel over contiguous chunks of its items in threads."""
 
 import os
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rssc.errors import InputError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 THREADS_VARIABLE = "RSSC_THREADS"
 """Environment variable that limits the number of threads."""
@@ -90,3 +95,25 @@ def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, in
         wait(begun)
     for helper in begun:
         helper.result()
+
+
+def run_ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """Yields `function(item)` in order; threads run ahead by as many items as there are threads, and no more.
+
+    For a caller that is no such thread itself: it would wait for its own kind.
+    """
+    ahead = thread_count()
+    if ahead == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(_pool(os.getpid()).submit(function, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for one in waiting:
+            one.cancel()
