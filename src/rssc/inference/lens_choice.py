@@ -4,7 +4,7 @@ The given model comes first, then those that contain it, then those that it cont
 first, where the family can project what is seen. A model starts from the closest of: the given solution converted to
 it, the solution of the model nested in it, that of the model that it is nested in. It may not end above the cost of a
 model nested in it: then it is adjusted again from there. A simpler model is ruled out by a richer one whose own
-coefficients are far from zero, and one that is hopeless after a few iterations is not adjusted to the end.
+coefficients are far from zero, or that is hopeless: one that is so after a few iterations is not adjusted to the end.
 
 All models are judged on the same observations, by the same robust likelihood: that of Student's t, whose tails decide
 for each model what is an outlier. No observation is removed on the way, because whoever removes what one lens cannot
@@ -183,11 +183,14 @@ class _Walk:
 
     def __init__(self, scene: Scene, lenses: dict[str, Lens], options: AdjustOptions) -> None:
         self.done: dict[str, Adjustment] = {}
+        self._hopeless: set[str] = set()
         self._scene, self._lenses, self._options = scene, lenses, options
 
     def rules_out(self, model: str) -> bool:
-        """Whether the coefficients that only a richer model has are far from zero."""
+        """Whether a richer model is hopeless, or the coefficients that only it has are far from zero."""
         for name, richer in self.done.items():
+            if model in ancestors(name) and name in self._hopeless:
+                return True
             lens, covariance = richer.scene.camera.lens, richer.covariance
             known = LENS_MODELS[model].coefficients
             own = [one for one in lens.coefficient_names if one not in known and one in covariance.parameters]
@@ -234,7 +237,10 @@ class _Walk:
         left = LENS_CHOICE.iterations - LENS_CHOICE.first_iterations
         least = min((one.summary.cost for one in self.done.values()), default=np.inf)
         costs = [first.summary.initial_cost, *(step.cost for step in first.summary.iterations)]
-        if first.summary.converged or costs[-1] - left * (costs[-2] - costs[-1]) > LENS_CHOICE.hopeless * least:
+        if first.summary.converged:
+            return first
+        if costs[-1] - left * (costs[-2] - costs[-1]) > LENS_CHOICE.hopeless * least:
+            self._hopeless.add(start.camera.lens.model)
             return first
         return adjust_with(first.scene, replace(options, max_iterations=left))
 

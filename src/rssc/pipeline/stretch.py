@@ -27,6 +27,7 @@ from rssc.pipeline.refining import exposure_doubt, is_smeared, refined_scene
 from rssc.pipeline.starts import find_starts, on_sensor
 from rssc.pipeline.times import with_times_by_evidence
 from rssc.pipeline.undistorted import to_sensor
+from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Stages
 from rssc.solver.bundle import Adjustment
@@ -102,6 +103,7 @@ def calibrate_stretch(footage: Footage, source: Path, options: CalibrateOptions,
     return infer_refined(refined, options.method, stage)
 
 
+@with_serial_blas
 def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, stage: Stages) -> RefinedStretch:
     """All steps before the last inference; they are the same for all methods.
 
@@ -158,6 +160,7 @@ def refine_stretch(footage: Footage, source: Path, options: CalibrateOptions, st
     raise failure
 
 
+@with_serial_blas
 def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> StretchResult:
     """The last inference: our best estimator, or a method of the paper.
 
