@@ -28,7 +28,7 @@ LIMITS = (
 together."""
 
 KERNEL_TESTS = (
-    "tests/test_jit.py",
+    "tests/test_compiled_code.py",
     "tests/test_lie.py",
     "tests/test_spline.py",
     "tests/test_interpolation.py",

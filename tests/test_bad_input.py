@@ -402,8 +402,8 @@ def test_kernels_without_a_place_say_so_once(tmp_path):
     """As from a read-only installation, of a user without a home; a process that it starts shares the folder."""
     code = (
         "import os, subprocess, sys; os.access = lambda *_: False\n"
-        "from rssc.kernels.jit import cache_folder; folder = cache_folder()\n"
-        "child = 'from rssc.kernels.jit import cache_folder; print(cache_folder().parent)'\n"
+        "from rssc.kernels.compiled_code import cache_folder; folder = cache_folder()\n"
+        "child = 'from rssc.kernels.compiled_code import cache_folder; print(cache_folder().parent)'\n"
         "done = subprocess.run([sys.executable, '-c', child], capture_output=True, text=True)\n"
         "assert done.stdout.strip() == str(folder) and not done.stderr, done\n"
     )

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from rssc.kernels import compiled_code
 from rssc.pipeline import warming
 from rssc.simulation.clip import ClipOptions, render_clip
 from rssc.simulation.clip_files import write_clip
@@ -48,6 +49,7 @@ print(len(lie.retract.stats.cache_misses))
 
 BESIDE = """
 import time
+from rssc.kernels import compiled_code
 from rssc.pipeline import warming
 from rssc.runtime.progress import silent
 warming.compile_ahead(silent)
@@ -93,10 +95,10 @@ def test_processes_that_compile_end_with_the_one_they_are_for(tmp_path):
 
 
 def test_what_is_compiled_is_not_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(warming, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiled_code, "cache_folder", lambda: tmp_path)
     monkeypatch.setenv("RSSC_THREADS", "2")
     for part in warming.PARTS:
-        warming._mark(part).touch()
+        compiled_code.mark(part).touch()
     said = []
     warming.compile_ahead(lambda stage, share: said.append(stage))("reading", 0.0)
     assert not warming._running and said == ["reading"]

@@ -1,4 +1,4 @@
-"""The decorators behind every kernel, and where compiled code is kept.
+"""The decorators behind every kernel.
 
 Kernels release the GIL, so that plain threads run them side by side (see `rssc.runtime.threads`); we do not use numba's
 own parallel backend because it multiplies the compile time and does not survive a fork.
@@ -7,31 +7,22 @@ own parallel backend because it multiplies the compile time and does not survive
 tenth of the time to compile. `inlined` parts run once per observation, where a call would hand over every field of
 every table on the stack; the others are not inlined, because each copy has to be compiled.
 
-numba recompiles a function when its own file changes, but not when a file changes that it calls into, and it fails on
-what it kept of another version of ours. So compiled code lies in a folder named after the contents of all kernels: in
-`NUMBA_CACHE_DIR` where that is set, beside the kernels where that can be written, else in the user's or a temporary
-folder.
-
 Processes that need the same kernel at the same time compile it once: the first one locks it, and the others wait and
-find it in that folder. A kernel compiles those that it calls first, and none calls back, so no two wait for each other.
+find it where compiled code is kept (see `rssc.kernels.compiled_code`). A kernel compiles those that it calls first, and
+none calls back, so no two wait for each other.
 """
 
-import atexit
-import hashlib
-import os
-import shutil
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
+
+from rssc.kernels.compiled_code import cache_folder
 
 try:
     import fcntl
@@ -49,63 +40,9 @@ _OPTIONS = {
     # not see is reported as NaN.
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-_PREFIX = "rssc-kernels-"
-_HERE = Path(__file__).parent
-_SHARED = "_RSSC_KERNELS"
-"""Variable by which a process tells those that it starts of its temporary folder."""
-_KEPT_SECONDS = 30 * 86400.0
 _PATIENCE_SECONDS = 60.0
 """How long to wait for a process that compiles, which may have been stopped: no kernel takes as long."""
 _POLL_SECONDS = 0.01
-
-
-@cache
-def cache_folder() -> Path:
-    """The folder of the compiled code of these kernels."""
-    name = _PREFIX + _fingerprint()
-    for parent in _places():
-        try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(parent / name, os.W_OK):
-            _remove_others(parent, name)
-            return parent / name
-    # Named as `rssc.runtime.temporary` names folders, which removes those of processes that were killed.
-    folder = Path(tempfile.mkdtemp(prefix=f"rssc-{os.getpid()}-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ[_SHARED] = str(folder)
-    print(
-        f"rssc: kernels are compiled into {folder} for this run only, because no other place can be written to; set "
-        "NUMBA_CACHE_DIR to a folder that stays, and later runs start at once.",
-        file=sys.stderr,
-    )
-    return folder
-
-
-def _fingerprint() -> str:
-    """Of the contents of all kernels."""
-    digest = hashlib.sha256()
-    for path in sorted(_HERE.rglob("*.py")):
-        digest.update(path.relative_to(_HERE).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _places() -> Iterator[Path]:
-    """Where compiled code may be kept, the best place first."""
-    if given := os.environ.get(_SHARED) or os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(given)
-        return
-    yield _HERE / "__pycache__"
-    with suppress(RuntimeError):  # there is no home
-        yield Path.home() / ".cache" / "rssc"
-
-
-def _remove_others(parent: Path, name: str) -> None:
-    """Removes compiled code of other versions of the kernels that nobody has added to for long."""
-    for folder in parent.glob(f"{_PREFIX}*"):
-        if folder.name != name and time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _compiled(**options: Any) -> Callable[[Function], Function]:

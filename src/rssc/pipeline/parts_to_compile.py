@@ -13,6 +13,7 @@ from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model import Camera, Lens, Scene, Shutter, Trajectory
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.bundle import adjust
+from rssc.solver.motion_strength import estimate_motion_prior
 from rssc.solver.problem import start_trajectory
 from rssc.tracking.exposure import estimate_exposure
 from rssc.tracking.track import track
@@ -50,4 +51,5 @@ def _run_adjusting() -> None:
     path = Trajectory(simulated.motion.cam_from_world(np.arange(-1.0, _FRAMES + 2)), 0.0, 1.0)
     scene = replace(simulated.truth, tracks=simulated.scene.tracks, trajectory=path)
     adjusted = adjust(scene, loss="cauchy", motion_prior=(1e-3, 1e-3), rows="predicted", max_iterations=2)
+    estimate_motion_prior(adjusted)
     shared_error_covariance(adjusted)

@@ -7,17 +7,12 @@ code where this one finds it (see `rssc.kernels.jit`), while it reads and tracks
 
 import atexit
 import gc
-import hashlib
 import os
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
-import llvmlite.binding as llvm
-import numba
-
-from rssc.kernels.jit import cache_folder
+from rssc.kernels.compiled_code import mark
 from rssc.runtime.ending import add_last_act, end_with
 from rssc.runtime.pool import is_worker, thread_limits
 from rssc.runtime.progress import Progress, silent
@@ -42,7 +37,7 @@ def compile_ahead(progress: Progress = silent) -> Progress:
     """
     if thread_count() > 1 and not is_worker() and not _running:
         for part in PARTS:
-            if not _mark(part).exists():
+            if not mark(part).exists():
                 _start(part)
     if all(process.poll() is not None for process in _running):
         return progress
@@ -66,7 +61,7 @@ def compile_part(part: str, parent: int) -> None:
     from rssc.pipeline.parts_to_compile import run_part  # all of the pipeline, which only these processes need at once
 
     run_part(part)
-    _mark(part).touch()
+    mark(part).touch()
 
 
 def _start(part: str) -> None:
@@ -83,10 +78,3 @@ def _start(part: str) -> None:
 def _kill() -> None:
     for process in _running:
         process.kill()
-
-
-def _mark(part: str) -> Path:
-    """A file that is there once a part is compiled, by this Python and numba for this processor."""
-    machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    made = hashlib.sha256(f"{sys.version} {numba.__version__} {machine}".encode()).hexdigest()[:16]
-    return cache_folder() / f"{part}-{made}.compiled"

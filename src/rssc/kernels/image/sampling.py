@@ -129,13 +129,17 @@ def _pixels(image, left, top, width, height, spare):
 @part
 def _add_weighted(field, first, step, weights, out):
     """Adds to a field the sums of weighted elements of another one, of which the first is `first` elements further."""
+    last = len(weights) - 1
+    while last > 0 and weights[last] == 0.0:
+        last -= 1
     # Four at a time, because sums are loaded and stored less often.
-    for n in range(0, len(weights), 4):
+    for n in range(0, last + 1, 4):
         w0, w1, w2, w3 = weights[n], weights[n + 1], weights[n + 2], weights[n + 3]
         if w0 == 0.0 and w1 == 0.0 and w2 == 0.0 and w3 == 0.0:
             continue
-        a, b = field[first + n * step :], field[first + (n + 1) * step :]
-        c, d = field[first + (n + 2) * step :], field[first + (n + 3) * step :]
+        # Weights that only fill up the four stand for what is there, because beyond the field may be anything.
+        a, b = field[first + n * step :], field[first + min(n + 1, last) * step :]
+        c, d = field[first + min(n + 2, last) * step :], field[first + min(n + 3, last) * step :]
         for k in range(len(out)):
             out[k] += w0 * a[k] + w1 * b[k] + w2 * c[k] + w3 * d[k]
 
@@ -154,7 +158,7 @@ def weighted_field(image, left, top, width, height, kernel):
     """
     rows, columns = kernel.shape
     stride = width + columns - 1
-    pixels = _pixels(image, left, top, stride, height + rows - 1, columns + 3)
+    pixels = _pixels(image, left, top, stride, height + rows - 1, columns - 1)
     field, weights = np.zeros(height * stride, np.float32), np.zeros((columns + 3) // 4 * 4, np.float32)
     for m in range(rows):
         weights[:columns] = kernel[m]
