@@ -4,14 +4,17 @@ Motions, lenses and frames are those of the simulation; times, residuals and est
 """
 
 import argparse
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rssc.footage.video import Video
 from rssc.model.finding import CAUSES
 from rssc.simulation.clip import Clip, ClipOptions, render_clip, typical_lens
+from rssc.simulation.clip_files import write_video
 from rssc.simulation.faults import make_faults
 from rssc.simulation.faults.fast_rotation import fast_rotation
 from rssc.simulation.faults.picture import add_bars, add_overlay, interlace
@@ -128,6 +131,16 @@ def _frames(clip: Clip, *numbers: int) -> Any:
     return np.stack([clip.frame(i) for i in numbers])
 
 
+def _compressed(clip: Clip) -> list[Any]:
+    """A part of a frame as it was, and as a strongly compressed video shows it."""
+    number = 7
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "clip.mp4"
+        write_video(_frames(clip, *range(number + 1)), path, 30.0, crf=38)
+        _, shown = next(Video(path, None).read(np.array([number])))
+    return [picture[60:150, 90:210] for picture in (clip.frame(number), shown)]
+
+
 def _other(seed: int = 12) -> Any:
     return render_clip(clip_options(seed)).frame(4)
 
@@ -153,6 +166,7 @@ DRAWINGS: dict[str, Draw] = {
     "focus_breathing": _focal_length("focus_breathing", 0.01),
     "zoom": _focal_length("zoom", 0.3),
     "vibration": _vibration,
+    "compression": _pictures(_compressed),
     "misfit": _misfit,
     "frame_times": _stamps(_EVEN, _EVEN + 0.12 * np.random.default_rng(2).standard_normal(10)),
     "capture_jitter": _stamps(_EVEN + 0.1 * np.random.default_rng(4).standard_normal(10), _EVEN),

@@ -8,7 +8,7 @@ import tempfile
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ from rssc.simulation.clip_files import VIDEO_NAME, write_images, write_video
 READOUT = "readout_ratio"
 EXPOSURE = "exposure_ratio"
 _CONTENT_NAME = "content.json"
+_FEW_BITS = 0.09
+"""Bits per pixel of a video that is compressed strongly: phones and action cameras write 0.2 and more."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,18 @@ class DrawnOutcome:
     rms_px: float = float("nan")
     seconds: float = float("nan")
     """Of the calibration."""
+    bits_per_pixel: float | None = None
+    """Of the clip's video."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What there is too little, or too much, of, as in `Content`; and bits, which only a compressed clip has."""
+        few = self.bits_per_pixel is not None and self.bits_per_pixel < _FEW_BITS
+        return (*self.content.doubts, *["compression"] * few)
 
     @property
     def good(self) -> bool:
-        return not self.content.doubts
+        return not self.doubts
 
     @property
     def same_axis(self) -> bool:
@@ -118,12 +128,18 @@ def run_draw(drawn: Draw, frames_cache: Path | None = None) -> DrawnOutcome:
     with tempfile.TemporaryDirectory() as scratch:
         folder = frames_of(drawn, clip, Path(scratch) if frames_cache is None else frames_cache)
         content = read_content(folder)
+        bits = None if drawn.crf is None else bits_per_pixel(drawn, folder / VIDEO_NAME)
         began = time.perf_counter()
         try:
             found = calibrate(folder, fps=drawn.fps) if drawn.crf is None else calibrate(folder / VIDEO_NAME)
         except RsscError as error:
-            return DrawnOutcome(drawn, content, "refused", reasons=(str(error),))
-        return compare(drawn, clip, content, found, time.perf_counter() - began)
+            return DrawnOutcome(drawn, content, "refused", reasons=(str(error),), bits_per_pixel=bits)
+        return replace(compare(drawn, clip, content, found, time.perf_counter() - began), bits_per_pixel=bits)
+
+
+def bits_per_pixel(drawn: Draw, video: Path) -> float:
+    """Of the video of a clip."""
+    return 8 * video.stat().st_size / (drawn.frames * drawn.width * drawn.height)
 
 
 def compare(drawn: Draw, clip: Clip, content: Content, found: Calibration, seconds: float) -> DrawnOutcome:

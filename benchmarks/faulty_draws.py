@@ -49,7 +49,7 @@ _MOTIONS = ("hand_held", "shaky", "walking")
 _FRAMES = 60
 _USUAL_READOUT_S = 0.035
 """Of clips without a fault at the most; hardly a sensor that films needs longer."""
-_SLOWEST_READOUT_S = 0.045
+_SLOWEST_READOUT_S = 0.05
 """Video is read faster: 24 frames per second leave 42 ms. A longer readout tells that the file plays too slowly."""
 
 

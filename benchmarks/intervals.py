@@ -121,7 +121,7 @@ def line_of(outcome: DrawnOutcome) -> str:
     pixels = f"{np.nanmean([outcome.errors_px[i] for i in (0, 8, 54, 62)]):6.2f}" if outcome.errors_px else 6 * " "
     exposure = "   -" if outcome.exposure is None else f"{outcome.exposure:4.2f}"
     readout = f"{outcome.error(READOUT):+8.5f} {min(outcome.sigmas[READOUT], 9.0):8.5f}" if outcome.sigmas else 17 * " "
-    said = "; ".join((*(f"[{doubt}]" for doubt in outcome.content.doubts), *outcome.reasons))
+    said = "; ".join((*(f"[{doubt}]" for doubt in outcome.doubts), *outcome.reasons))
     return (
         f"{outcome.case!s:115s} {exposure} {outcome.status:10s} {outcome.lens[:12]:12s} {outcome.rms_px:5.2f} "
         f"{readout} {z} {corners} {pixels}  {said[:110]}"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from rssc.errors import InputError, NotCalibratableError
 from rssc.model import Camera, Lens, Shutter, Tracks
 from rssc.model.poses import camera_centres
 from rssc.simulation.scenes import simulate_scene
+from rssc.start import mapping
 from rssc.start.colmap import lens_from_colmap
 from rssc.start.colmap_mapping import map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, Pair, choose_keyframes, wide_pairs
-from rssc.start.lens_search import centred_lens, rank_lenses
+from rssc.start.lens_search import LensGuess, centred_lens, rank_lenses
 from rssc.start.reconstruction import check_motion, read_colmap_model, reconstruct
 from rssc.start.rough_readout import rectified, rough_readout_ratio
 
@@ -303,3 +305,27 @@ def test_a_camera_that_hardly_moves_is_told_what_to_do():
     check_motion([replace(pair, second_pixels=pixels + np.array((150.0, 0.0)))], tracks, 1280)
     with pytest.raises(NotCalibratableError, match="link no two frames well enough; use footage with more texture"):
         check_motion([], tracks, 1280)
+
+
+def test_a_focal_length_that_ran_away_is_not_taken(monkeypatch):
+    """Flattened as in a bas-relief, a short clip is explained without perspective, too."""
+    tracks = simulate("pinhole", 0.0).scene.tracks
+    width, height = CAMERAS["pinhole"].width, CAMERAS["pinhole"].height
+    keyframes = choose_keyframes(FrameViews(tracks, tracks.pixels), width, height, 5.0)
+    guesses = [LensGuess(centred_lens("radial", focal, 0.0, width, height), 1.0) for focal in (700.0, 750.0)]
+    asked = []
+
+    def flattened(keyframes, lens):
+        asked.append(lens.fx)
+        found = map_globally(keyframes, lens)
+        return found if len(asked) > 1 else replace(found, lens=replace(found.lens, fx=3600.0, fy=3600.0))
+
+    monkeypatch.setattr(mapping, "map_globally", flattened)
+    assert mapping.map_keyframes(keyframes, guesses).model.lens.fx == pytest.approx(740.0, rel=0.05)
+    assert asked == [700.0, 750.0]
+    # A guess at the end of the grid may be of any longer lens.
+    asked.clear()
+    ends = [replace(guess, lens=centred_lens("radial", 1.7 * width, 0.0, width, height)) for guess in guesses]
+    monkeypatch.setattr(mapping, "judge", lambda _, model, method: SimpleNamespace(
+        model=model, order=(0, 0), inlier_fraction=1.0))  # fmt: skip
+    assert mapping.map_keyframes(keyframes, ends).model.lens.fx == 3600.0

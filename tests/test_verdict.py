@@ -186,6 +186,29 @@ def test_frames_that_go_to_and_fro_are_warped_where_no_motion_explains_them(reso
     assert found[:1] == (["electronic_stabilisation"] if warped else [])
 
 
+@pytest.mark.parametrize(
+    ("bits", "noise", "amount", "causes"),
+    [
+        (0.05, 0.3, 0.2, ["compression"]),
+        (0.05, 0.3, 3.0, ["compression", "electronic_stabilisation"]),
+        (0.30, 0.3, 0.2, ["electronic_stabilisation"]),
+        (0.05, 0.02, 0.2, ["electronic_stabilisation"]),
+        (None, 0.3, 0.2, ["electronic_stabilisation"]),
+    ],
+)
+def test_strong_compression_is_named_before_what_it_may_be_all_of(bits, noise, amount, causes):
+    adjustment = rssc.adjust(simulate_scene(4, frame_count=20, point_count=150, pixel_noise=noise).scene)
+    uncertainty = Uncertainty(adjustment.covariance, {"noise": {"readout_ratio": 1.0}})
+    departure = Departure("electronic_stabilisation", amount, 1e-6, np.zeros((5, 5)), np.zeros((0, 2)))
+    inference = Inference(adjustment, uncertainty, (), 0.0, departures=(departure,))
+    one = StretchResult(
+        inference, make_stretch(adjustment.scene), 1 / 30, np.ones(20, bool), (), {}, bits_per_pixel=bits
+    )
+    found = judge(Combined(adjustment.scene.camera, adjustment.covariance, 1 / 30, (one,), (one.stretch,)))
+    assert found.status == "weak" and list(found.causes[: len(causes)]) == causes
+    assert ("electronic_stabilisation" in found.causes) == ("electronic_stabilisation" in causes)
+
+
 def test_summary_of_a_simulated_walk():
     truth = simulate_scene(4, frame_count=30, point_count=200).truth
     found = summarise_motion(truth)

@@ -70,6 +70,19 @@ def test_repeated_frames_are_removed_and_leave_their_time(tmp_path):
     assert any("1 repeated" in note for note in footage.notes)
 
 
+def test_bits_per_pixel_are_those_of_videos_whose_frames_need_others(tmp_path):
+    images = panning_images(30)
+    path = write_video(tmp_path / "clip.mp4", images, list(range(30)))
+    told = read_footage(path).bits_per_pixel
+    # The container adds a little.
+    of_file = 8 * path.stat().st_size / (30 * SIZE[0] * SIZE[1])
+    assert 0.8 * of_file < told < of_file
+    for i, image in enumerate(images):
+        cv2.imwrite(str(tmp_path / f"{i:03d}.png"), image)
+    path.unlink()
+    assert read_footage(tmp_path, fps=30).bits_per_pixel is None
+
+
 def test_rotation_is_not_applied_and_said_so(tmp_path):
     footage = read_footage(write_video(tmp_path / "a.mp4", panning_images(10), list(range(10)), rotation=90))
     assert footage.images.shape[1:] == (SIZE[1], SIZE[0])

@@ -111,7 +111,7 @@ def test_a_fault_moves_a_parameter_away_from_the_twin():
 
 def test_slow_motion_that_nothing_tells_is_not_counted():
     hidden = made_up("slow_motion", 9.0, strength=1.25)
-    assert not hidden.case.tellable and made_up("slow_motion", strength=2.0).case.tellable
+    assert not hidden.case.tellable and made_up("slow_motion", strength=3.0).case.tellable
     assert made_up("tagged_slow_motion", strength=1.25).case.tellable
     assert failed_by([made_up(), made_up("zoom", 9.0, "weak", ["zoom"]), hidden]) == []
     assert figures_of([hidden])["untellable"] == 1

@@ -84,6 +84,8 @@ class Footage:
     """Times at which these frames may have been taken, see `candidate_times`; `times_s` is one of them."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the source says about its camera."""
+    bits_per_pixel: float | None = None
+    """Of a compressed video, see `FrameSource`."""
 
     @property
     def frame_interval_s(self) -> float:
@@ -180,7 +182,10 @@ def read_footage(
     if any(finding.cause == "interlacing" for finding in findings):
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
-    return Footage(images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata)
+    return Footage(
+        images, times, numbers, names, tuple(notes), tuple(findings), cropped, overlay, candidates, metadata,
+        listed.bits_per_pixel,
+    )  # fmt: skip
 
 
 def uneven_times(times: FloatArray) -> list[Finding]:

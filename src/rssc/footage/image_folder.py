@@ -28,6 +28,8 @@ _SHOWN = 5
 class ImageFolder:
     """A folder of images in natural order of their names."""
 
+    bits_per_pixel: float | None = None
+
     def __init__(self, path: Path, fps: float | None) -> None:
         # Files whose names begin with a dot are not images but metadata that some systems keep beside them.
         try:

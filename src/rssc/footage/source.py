@@ -22,6 +22,8 @@ class FrameSource(Protocol):
     """(n,) time of each frame in seconds, increasing."""
     notes: list[str]
     """What was done to the source, in plain sentences."""
+    bits_per_pixel: float | None
+    """Of a compressed video, as many as H.264 would need for the same; None where every frame stands by itself."""
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image) for increasing indices; skips frames that cannot be decoded."""

@@ -22,6 +22,8 @@ VIDEO_SUFFIXES = frozenset(
 )
 _TICKS_OFF_GRID = 1.01
 """How far a time rounded to whole ticks may lie from its grid, in ticks: one, and a little for rounding."""
+_NEWER_CODECS = {"hevc": 1.5, "vp9": 1.5, "libdav1d": 2.0, "av1": 2.0, "libaom-av1": 2.0}
+"""How many times more bits H.264 needs for the same picture, roughly, by the name of the decoder."""
 _RAW_FORMATS = ("h264", "hevc", "mjpeg", "m4v", "obu", "ivf")
 
 
@@ -32,6 +34,7 @@ class Video:
         check_readable(path)
         self._path = path
         self.notes: list[str] = []
+        self.bits_per_pixel: float | None = None
         stamps: list[int | None] = []
         keys: list[bool] = []
         try:
@@ -45,10 +48,16 @@ class Video:
                 self._tags = {name.lower(): text for name, text in tags}
                 # For a stream without a container FFmpeg reports 25 frames per second, whatever it was.
                 counted = container.format.name in _RAW_FORMATS
+                total_size = 0
                 for packet in container.demux(stream):
                     if packet.size and not packet.is_discard:
                         stamps.append(packet.pts)
                         keys.append(packet.is_keyframe)
+                        total_size += packet.size
+                pixels = len(stamps) * stream.width * stream.height
+                if pixels and not all(keys):
+                    factor = _NEWER_CODECS.get(stream.codec_context.name.lower(), 1.0)
+                    self.bits_per_pixel = 8 * factor * total_size / pixels
         except FFmpegError as error:
             raise InputError(
                 f"{path.name} is not a readable video ({error.strerror}); the file is damaged or incomplete. "

@@ -32,6 +32,7 @@ CAUSES = {
     "focus_breathing": Cause("focus breathing", "lock focus and zoom"),
     "zoom": Cause("zoom", "lock the zoom"),
     "vibration": Cause("vibration", "hold the camera in your hands, or on a softer mount"),
+    "compression": Cause("strong compression", "record or export at a higher bit rate"),
     "misfit": Cause("no camera explains the tracks", "film a scene that stands still, with stabilisation off"),
     "interlacing": Cause("interlacing", "record in a progressive mode (p, not i)"),
     "slow_motion": Cause("slow motion", "give the frame rate at which the frames were taken"),

@@ -41,23 +41,34 @@ class CauseConstants(Constants):
     steadied_rad: float = 5e-4
     """Fast rotation from frame to frame below which that is said: a third of a pixel at 640. Chosen by hand; real
     hand-held clips have 7e-3 and more."""
-    longest_readout_s: float = 0.045
-    """Longest readout that video has: 24 frames per second leave 42 ms."""
+    longest_readout_s: float = 0.05
+    """Longest readout that video has: 20 frames per second, which webcams film at, leave 50 ms."""
+    strong_compression: float = 0.09
+    """Bits per pixel below which a video is compressed strongly: x264 at a CRF of 23 and more for clips of 640 x 480.
+    Phones and action cameras write 0.2 and more. On the seeds 10000 to 10039 of `python -m benchmarks coverage --fit`
+    all clips below it were doubted, with errors of up to 7 sigma, and all above it were ok."""
+    compressed_px: float = 0.1
+    """Noise of the tracks from which on that shows. There it was 0.13 and more; rendered frames have 0.005 to 0.06."""
+    compressed_departure: float = 2.0
+    """Amount of a departure, over the noise of the tracks, up to which compression may be all of it. There it was 0.3
+    to 1.6."""
 
 
 CAUSE_LIMITS = CauseConstants()
 
 
-def find_wrong_models(inference: Inference, board: bool = False) -> list[Finding]:
+def find_wrong_models(inference: Inference, board: bool = False, bits_per_pixel: float | None = None) -> list[Finding]:
     """Why the model is not that of the camera.
 
     Args:
         inference: What was found.
         board: Whether a calibration target was filmed, not a scene.
+        bits_per_pixel: Of a compressed video, see `FrameSource`.
     """
-    found = [_of_departure(one) for one in inference.departures]
-    found = found or _warped_frames(inference) or _unfollowed_motion(inference)
-    return found if board else found + _misfit(inference)
+    compressed = _find_compression(inference, bits_per_pixel)
+    departures = [one for one in inference.departures if not (compressed and _may_be_compression(inference, one))]
+    moves = [_of_departure(one) for one in departures] or _warped_frames(inference) or _unfollowed_motion(inference)
+    return [*compressed, *moves, *([] if board else _misfit(inference))]
 
 
 def find_steadied(motions: Sequence[MotionSummary]) -> list[Finding]:
@@ -87,6 +98,32 @@ def find_impossible_readout(readout_s: float, sigma_s: float) -> list[Finding]:
         "plays slower than it was recorded, as slow motion does"
     )
     return [Finding("slow_motion", words, least / CAUSE_LIMITS.longest_readout_s)]
+
+
+def _find_compression(inference: Inference, bits_per_pixel: float | None) -> list[Finding]:
+    """Whether compression shows in the tracks: blocks are copied from other frames, and move like these."""
+    noise = _noise_px(inference)
+    if (
+        bits_per_pixel is None
+        or bits_per_pixel >= CAUSE_LIMITS.strong_compression
+        or noise < CAUSE_LIMITS.compressed_px
+    ):
+        return []
+    words = (
+        f"the video is compressed to {bits_per_pixel:.2f} bits per pixel, so that parts of its frames are copies of "
+        f"other frames: points are off by about {noise:.1f} px, many alike"
+    )
+    return [Finding("compression", words, CAUSE_LIMITS.strong_compression / bits_per_pixel)]
+
+
+def _may_be_compression(inference: Inference, departure: Departure) -> bool:
+    """Whether strong compression may be all that a departure of a camera from the model is."""
+    small = departure.amount < CAUSE_LIMITS.compressed_departure * _noise_px(inference)
+    return small and departure.cause in ("electronic_stabilisation", "optical_stabilisation")
+
+
+def _noise_px(inference: Inference) -> float:
+    return float(noise_level(np.linalg.norm(inference.adjustment.residuals, axis=1)))
 
 
 def _of_departure(departure: Departure) -> Finding:

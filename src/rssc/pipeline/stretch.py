@@ -68,6 +68,8 @@ class StretchResult:
     """Where the images lie in those of the source; None where they are the same."""
     metadata: Metadata = field(default_factory=Metadata)
     """What the source says about its camera."""
+    bits_per_pixel: float | None = None
+    """Of a compressed video, see `FrameSource`."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     return StretchResult(
         replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
-        refined.exposure, footage.findings, footage.cropped, footage.metadata,
+        refined.exposure, footage.findings, footage.cropped, footage.metadata, footage.bits_per_pixel,
     )  # fmt: skip
 
 

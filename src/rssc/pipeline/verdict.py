@@ -124,11 +124,16 @@ def _of_source(results: Sequence[StretchResult]) -> list[Finding]:
 
 def _wrong_models(combined: Combined) -> list[Finding]:
     """Why the model is not that of the camera, the strongest first."""
-    found = [finding for one in combined.results for finding in find_wrong_models(one.inference)]
+    found = [
+        finding
+        for one in combined.results
+        for finding in find_wrong_models(one.inference, bits_per_pixel=one.bits_per_pixel)
+    ]
     sigma = combined.covariance.sigma("readout_ratio")
     ratio, interval_s = combined.camera.shutter.readout_ratio, combined.frame_interval_s
     found += find_impossible_readout(ratio * interval_s, sigma * interval_s)
-    return sorted(found, key=lambda one: -one.strength)
+    # Compression may be the cause of the others.
+    return sorted(found, key=lambda one: (one.cause != "compression", -one.strength))
 
 
 def _unique(findings: Sequence[Finding]) -> list[Finding]:

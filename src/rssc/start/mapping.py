@@ -19,7 +19,7 @@ from rssc.runtime.constants import Constants
 from rssc.start.colmap import ColmapModel
 from rssc.start.colmap_mapping import adjust_bundle, map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, Keyframes
-from rssc.start.lens_search import LensGuess, centred_lens
+from rssc.start.lens_search import LENS_SEARCH, LensGuess, centred_lens
 
 Mapper = Literal["global", "incremental"]
 """COLMAP's mapper of all keyframes at once, or of one after the other."""
@@ -58,6 +58,8 @@ class MappingConstants(Constants):
     """Least focal length of a lens that has not diverged, in longer image sides ..."""
     max_focal: float = 10.0
     """... the largest ..."""
+    most_growth: float = 4.0
+    """Largest focal length of a mapped camera, over the guess that it began with."""
     max_distortion: float = 1.0
     """... and its largest first distortion coefficient."""
 
@@ -98,7 +100,7 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     for guess, method in attempts:
         mapper = map_globally if method == "global" else map_incrementally
         model = mapper(keyframes, guess.lens)
-        if model is None or not _is_sane(model.lens, keyframes):
+        if model is None or not _is_sane(model.lens, keyframes) or _ran_away(model.lens, guess.lens, keyframes):
             continue
         fit = judge(keyframes, model, method)
         if best is None or fit.order < best.order:
@@ -119,6 +121,16 @@ def _is_sane(lens: Lens, keyframes: Keyframes) -> bool:
     side = max(keyframes.width, keyframes.height)
     plausible_focal = MAPPING.min_focal * side < lens.fx < MAPPING.max_focal * side
     return plausible_focal and abs(lens.distortion[0]) < MAPPING.max_distortion
+
+
+def _ran_away(lens: Lens, guess: Lens, keyframes: Keyframes) -> bool:
+    """Whether a focal length has gone far beyond its guess, towards a camera without perspective.
+
+    Such a camera explains a short clip with a rolling shutter well, flattened as in a bas-relief. A guess at the end of
+    the grid may be of a longer lens.
+    """
+    end = LENS_SEARCH.focals[-1] * max(keyframes.width, keyframes.height)
+    return guess.fx < end and lens.fx > MAPPING.most_growth * guess.fx
 
 
 def judge(keyframes: Keyframes, model: ColmapModel, method: Mapper) -> Fit:
