@@ -32,6 +32,8 @@ from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip
 from rssc.simulation.clip_files import VIDEO_NAME, write_images, write_video
 
+DRAWN_MODELS = ("pinhole", "radial", "opencv", "full_opencv", "fisheye", "thin_prism_fisheye")
+"""Those that are drawn alike often; others only hold lenses that these do not hold."""
 READOUT = "readout_ratio"
 EXPOSURE = "exposure_ratio"
 _CONTENT_NAME = "content.json"

@@ -12,11 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.coverage import LEAST, MOST, beyond
-from benchmarks.drawn_clips import DrawnOutcome, add_options, good_draws, run_draws
+from benchmarks.drawn_clips import DRAWN_MODELS, DrawnOutcome, add_options, good_draws, run_draws
 from benchmarks.draws import SEEDS, Draw, draw
 from benchmarks.intervals import HEADING, coverage, failing, group_table, line_of, scores_of
 from benchmarks.limits import Figures, Limit, check
-from rssc.model.lens import LENS_MODELS
 
 EXPOSURES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 FOCAL_UP_TO, EXPOSURE_FROM = 0.8, 0.3
@@ -33,7 +32,7 @@ at a whole frame interval the blur of some is longer than their texture."""
 
 def cases(clips: int) -> list[Draw]:
     """As many clips of each exposure, on seeds of their own."""
-    models = list(LENS_MODELS)
+    models = DRAWN_MODELS
     found: list[Draw] = []
     for number, exposure in enumerate(EXPOSURES):
 

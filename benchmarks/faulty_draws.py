@@ -14,6 +14,7 @@ from typing import Any
 
 import rssc.simulation.faults
 from benchmarks.drawn_clips import (
+    DRAWN_MODELS,
     READOUT,
     DrawnOutcome,
     compare,
@@ -28,7 +29,6 @@ from benchmarks.faulty_tracks import calibrate_tracks
 from benchmarks.pool import run_kept
 from rssc.errors import InputError, RsscError
 from rssc.model.calibration import Calibration
-from rssc.model.lens import LENS_MODELS
 from rssc.pipeline.calibrate import calibrate
 from rssc.simulation.clip import Clip
 from rssc.simulation.clip_files import VIDEO_NAME, write_images
@@ -121,7 +121,7 @@ def _can_be_made(case: FaultyDraw, clip: Clip) -> bool:
 
 
 def _base(seed: int) -> Draw:
-    models = list(LENS_MODELS)
+    models = DRAWN_MODELS
     drawn = draw(
         seed,
         lens=models[seed % len(models)],

@@ -12,11 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.coverage import LEAST, MOST, beyond
-from benchmarks.drawn_clips import READOUT, DrawnOutcome, add_options, good_draws, run_draws
+from benchmarks.drawn_clips import DRAWN_MODELS, READOUT, DrawnOutcome, add_options, good_draws, run_draws
 from benchmarks.draws import SEEDS, Draw, draw
 from benchmarks.intervals import HEADING, coverage, failing, group_table, line_of, scores_of
 from benchmarks.limits import Figures, Limit, check
-from rssc.model.lens import LENS_MODELS
 
 READOUTS = (0.0, 0.02, -0.02)
 LIMITS = (
@@ -31,7 +30,7 @@ further outside than chance allows."""
 
 def cases(clips: int) -> list[Draw]:
     """As many clips of each readout, on seeds of their own."""
-    models, motions = list(LENS_MODELS), ("hand_held", "shaky", "walking")
+    models, motions = DRAWN_MODELS, ("hand_held", "shaky", "walking")
     found: list[Draw] = []
     for number, readout in enumerate(READOUTS):
 

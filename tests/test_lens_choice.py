@@ -139,7 +139,7 @@ def test_a_model_that_cannot_see_the_clip_says_so():
     with pytest.raises(NotCalibratableError, match="cannot project"):
         choose_lens(current, "pinhole", COMMON)
     names = {candidate.name for candidate in choose_lens(current, "auto", COMMON)}
-    assert names == {"fisheye", "thin_prism_fisheye"}
+    assert names == {"fisheye", "thin_prism_fisheye", "fisheye624"}
 
 
 def test_coefficients_that_only_the_prior_knows_are_not_charged(found):

@@ -6,7 +6,7 @@ and a solver first. Each registry (`LENS_MODELS`, `METHODS`, `EXPORTERS`) has ex
 
 from typing import TYPE_CHECKING, Literal
 
-LENS_NAMES = ("pinhole", "radial", "opencv", "full_opencv", "fisheye", "thin_prism_fisheye")
+LENS_NAMES = ("pinhole", "radial", "opencv", "full_opencv", "fisheye", "thin_prism_fisheye", "fisheye624")
 METHOD_NAMES = ("te", "ceq", "ceh", "dpq", "dph")
 FORMAT_WORDS = {
     "colmap": "binary model: lens, poses, points and tracks; the shutter in rssc_shutter.json",

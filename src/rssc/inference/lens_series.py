@@ -16,7 +16,7 @@ from rssc.model.lens import Lens
 from rssc.model.projection import image_pixels, parameter_jacobian, rotation_jacobian
 from rssc.solver.bundle import Adjustment
 
-_SERIES = {"perspective": ("k1", "k2", "k3"), "fisheye": ("k1", "k2", "k3", "k4")}
+_SERIES = {"perspective": ("k1", "k2", "k3"), "fisheye": ("k1", "k2", "k3", "k4", "k5", "k6")}
 """Coefficients of the series; further ones of a perspective lens stand below its fraction line."""
 
 

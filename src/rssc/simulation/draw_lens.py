@@ -131,8 +131,8 @@ def _fisheye(rng: np.random.Generator, model: str, width: int, height: int) -> L
     moves = rng.uniform(-1, 1, 4) * (0.1, 0.06, 0.03, 0.01)
     known = {f"k{i + 1}": float(move / corner ** (2 * (i + 1))) for i, move in enumerate(moves)}
     known["p1"], known["p2"] = _decentred(rng, fx, corner, width)
-    known["sx1"], _, known["sy1"], _ = _prism(rng, fx, corner, width)
-    distortion = tuple(known[name] for name in LENS_MODELS[model].coefficients)
+    known["sx1"], known["sx2"], known["sy1"], known["sy2"] = _prism(rng, fx, corner, width)
+    distortion = tuple(known.get(name, 0.0) for name in LENS_MODELS[model].coefficients)
     return Lens(model, fx, float(fx * rng.uniform(*RANGES.aspect)), cx, cy, distortion)
 
 

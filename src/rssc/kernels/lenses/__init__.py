@@ -22,9 +22,12 @@ import numpy as np
 
 from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel, part
-from rssc.kernels.lenses import fisheye, full_opencv, opencv, pinhole, radial, thin_prism_fisheye
+from rssc.kernels.lenses import fisheye, fisheye624, full_opencv, opencv, pinhole, radial, thin_prism_fisheye
 
-LENSES = (pinhole.MODEL, radial.MODEL, opencv.MODEL, full_opencv.MODEL, fisheye.MODEL, thin_prism_fisheye.MODEL)
+LENSES = (
+    pinhole.MODEL, radial.MODEL, opencv.MODEL, full_opencv.MODEL, fisheye.MODEL, thin_prism_fisheye.MODEL,
+    fisheye624.MODEL,
+)  # fmt: skip
 """The registry: a model's number is its place here. Perspective lenses come first."""
 
 _FIRST_FISHEYE = [model.family for model in LENSES].index("fisheye")
@@ -48,7 +51,9 @@ def _distort(model, p, x, y):
         return full_opencv.distort(p, x, y)
     if model == 4:
         return fisheye.distort(p, x, y)
-    return thin_prism_fisheye.distort(p, x, y)
+    if model == 5:
+        return thin_prism_fisheye.distort(p, x, y)
+    return fisheye624.distort(p, x, y)
 
 
 @inlined
@@ -64,6 +69,8 @@ def _distort_coefficients(model, p, x, y, d):
         fisheye.distort_coefficients(p, x, y, d)
     elif model == 5:
         thin_prism_fisheye.distort_coefficients(p, x, y, d)
+    elif model == 6:
+        fisheye624.distort_coefficients(p, x, y, d)
 
 
 @inlined
@@ -79,7 +86,9 @@ def _radial(model, p, r2):
         return full_opencv.radial(p, r2)
     if model == 4:
         return fisheye.radial(p, r2)
-    return thin_prism_fisheye.radial(p, r2)
+    if model == 5:
+        return thin_prism_fisheye.radial(p, r2)
+    return fisheye624.radial(p, r2)
 
 
 @kernel
