@@ -17,8 +17,9 @@ from rssc.io.ply import ply_bytes
 from rssc.kernels import lie
 from rssc.model import LENS_MODELS, Lens, Trajectory
 from rssc.names import FORMAT_WORDS
-from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, write_export
+from rssc.outputs.exporters import EXPORTERS, ExportOptions, export_files, nearest_lens, write_export
 from rssc.outputs.exporters.exporter import DIRECTIONS
+from rssc.outputs.exporters.nearest_lens import nearest_lenses
 from rssc.simulation.motion import room_motion
 from rssc.solver.spline_fit import fit_trajectory
 from tests.builders import make_calibration, make_camera, make_scene, make_stretch
@@ -118,7 +119,7 @@ def largest_error_px(calibration, folder, format_name, line, frame=2, within=Non
     return np.abs(seen - pixels).max()
 
 
-def check_every_line(calibration, format_name, folder):
+def check_every_line(calibration, format_name, folder, tolerance_px=TOLERANCE_PX):
     """A tool sees points of the first, middle and last line where we see them."""
     lines = lines_of(calibration.camera)
     if format_name == "blender" and (
@@ -129,7 +130,7 @@ def check_every_line(calibration, format_name, folder):
     for row, line in lines.items():
         options = ExportOptions(row=row) if EXPORTERS[format_name].has_row_choice else None
         write_export(calibration, format_name, folder / row, options)
-        assert largest_error_px(calibration, folder / row, format_name, line) < TOLERANCE_PX
+        assert largest_error_px(calibration, folder / row, format_name, line) < tolerance_px
 
 
 def test_every_format_has_a_reader():
@@ -150,11 +151,26 @@ def test_tools_see_points_where_we_see_them(tmp_path, format_name, lens, directi
         (text,) = export_files(calibration, format_name).values()
         assert f"--cameras cannot hold a {lens} lens" in text.decode() and "cameras.json" not in text.decode()
         return
-    if not holds(format_name, lens):
+    if holds(format_name, lens):
+        check_every_line(calibration, format_name, tmp_path)
+        return
+    near = next(one for one in nearest_lenses(camera.lens, WIDTH, HEIGHT) if holds(format_name, one.lens.model))
+    if near.rms_px > nearest_lens._WORST_RMS_PX:
         with pytest.raises(InputError, match=rf"{lens} lens.*; (calibrate with the lens \w+|choose another format)\."):
             export_files(calibration, format_name)
         return
-    check_every_line(calibration, format_name, tmp_path)
+    with pytest.warns(UserWarning, match=f"no {lens} lens; the closest {near.lens.model} lens"):
+        check_every_line(calibration, format_name, tmp_path, 1.2 * near.most_px + TOLERANCE_PX)
+
+
+def test_a_lens_that_is_far_from_all_that_a_format_holds_is_refused(monkeypatch):
+    calibration = calibration_of(camera_of("fisheye624"))
+    with pytest.warns(UserWarning, match="closest fisheye lens stands for it"):
+        (text,) = export_files(calibration, "kalibr").values()
+    assert b"closest fisheye lens" in text  # whoever only has the file is told, too
+    monkeypatch.setattr(nearest_lens, "_WORST_RMS_PX", 0.0)
+    with pytest.raises(InputError, match="calibrate with the lens fisheye"):
+        export_files(calibration, "kalibr")
 
 
 @pytest.mark.parametrize("ratio", [0.62, 0.0])

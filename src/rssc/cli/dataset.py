@@ -43,7 +43,7 @@ class Dataset:
         from rssc.model.calibration import Calibration
 
         calibration = Calibration.load(self.calibration)
-        with terminal.progress() as progress:
+        with terminal.progress() as progress, terminal.keeping_doubts() as doubts:
             done = dataset(
                 self.source, calibration, self.kind, self.output, self.options, jobs=self.jobs, progress=progress
             )  # fmt: skip
@@ -59,6 +59,8 @@ class Dataset:
             f"Written to {self.output}: {count} frames of {camera.width} x {camera.height} pixels and "
             f"{done.point_count} points", wrap=False
         )  # fmt: skip
+        for doubt in doubts:
+            terminal.say(doubt)
         if done.stretch_count > 1:
             others = "each has a world of its own; --stretch N chooses another"
             terminal.say(

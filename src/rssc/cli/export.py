@@ -42,12 +42,14 @@ class Export:
         from rssc.outputs.joined import joined_stretches
 
         calibration = Calibration.load(self.calibration)
-        with terminal.progress() as progress:
+        with terminal.progress() as progress, terminal.keeping_doubts() as doubts:
             paths = export(calibration, self.to, self.output, self.options, progress=progress)
         terminal.give({"files": list(map(str, paths)), "status": calibration.status, "reasons": calibration.reasons})
         names = [str(path) for path in paths]
         said = names if len(names) <= _MOST_NAMES else [names[0], "..", names[-1]]
         terminal.say(f"Written: {', '.join(said)}", wrap=False)
+        for doubt in doubts:
+            terminal.say(doubt)
         exporter, number = EXPORTERS[self.to], self.options.stretch
         stretches = joined_stretches(calibration) if exporter.has_poses and not exporter.has_all_stretches else ()
         if len(stretches) > 1:

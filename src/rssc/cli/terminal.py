@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -37,6 +38,16 @@ class Terminal:
     def progress(self) -> AbstractContextManager[Progress]:
         """Shows the progress of stages."""
         return show_progress(self._stderr)
+
+    @contextmanager
+    def keeping_doubts(self) -> Generator[list[str]]:
+        """What the work warns of, each a line for `say`, instead of Python's own way of printing warnings."""
+        doubts: list[str] = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield doubts
+        words = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
+        doubts.extend(f"{text[0].upper()}{text[1:]}." for text in words)
 
     def give(self, document: Mapping[str, object]) -> None:
         """Prints the result as one JSON object, where that was asked for."""

@@ -28,6 +28,7 @@ from rssc.outputs.dataset.selection import Selection, choose_frames, part_of
 from rssc.outputs.exporters import EXPORTERS, export_of
 from rssc.outputs.exporters.colmap import model_files
 from rssc.outputs.exporters.exporter import CENTRE_ZERO, Export, Exporter, Files, json_bytes
+from rssc.outputs.exporters.nearest_lens import with_held_lens
 from rssc.outputs.options import DatasetOptions, ExportOptions, RectifyOptions
 from rssc.outputs.rectify import Rectifier
 from rssc.runtime.progress import Progress, Report, Stages, silent
@@ -161,7 +162,7 @@ def _as_filmed(job: _Job) -> _Written:
     with job.stages("writing frames") as report:
         job.write_images(pictures, report)
     for exporter, export in zip(formats, exports, strict=True):
-        _write_all(job.folder, exporter.files(replace(export, colours=pictures.colours[points])))
+        _write_all(job.folder, with_held_lens(replace(export, colours=pictures.colours[points]), exporter.files))
     more = {"rectified": False, "poses": [exporter.reference_row for exporter in formats]}
     return picked.camera, len(points), more
 
@@ -169,7 +170,9 @@ def _as_filmed(job: _Job) -> _Written:
 def _ncore(job: _Job) -> _Written:
     picked, points = job.picked
     export = _export(job, picked, NCORE)
-    writer = NcoreWriter(export, job.folder, job.source.stem, job.options.images)
+    writer = with_held_lens(
+        export, lambda held: NcoreWriter(held, job.folder, job.source.stem, job.options.images)
+    )  # fmt: skip
     pictures = job.pictures()
     with job.stages("writing frames") as report:
         for position, data in pictures.encoded(report):
@@ -177,7 +180,7 @@ def _ncore(job: _Job) -> _Written:
                 writer.add(position, data)
     with naming(job.folder / DATASET_NAME):
         writer.finish(pictures.colours[points])
-    return picked.camera, len(points), {"rectified": False, "poses": NCORE.reference_row}
+    return writer.camera, len(points), {"rectified": False, "poses": NCORE.reference_row}
 
 
 def _export(job: _Job, calibration: Calibration, exporter: Exporter) -> Export:

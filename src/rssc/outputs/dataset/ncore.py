@@ -22,6 +22,7 @@ from scipy.spatial.transform import Rotation
 
 from rssc.errors import InputError
 from rssc.model.arrays import FloatArray
+from rssc.model.camera import Camera
 from rssc.model.poses import camera_centres
 from rssc.outputs.exporters.exporter import CENTRE_HALF, HALF_PIXEL, Export, Exporter, homogeneous, json_bytes
 
@@ -90,6 +91,11 @@ class NcoreWriter:
         register(v4.MasksComponent.Writer, _INSTANCE, "masks").store_camera_masks(CAMERA_ID, {})
         register(v4.CuboidsComponent.Writer, _INSTANCE, "cuboids").store_observations([])
         self._camera = register(v4.CameraSensorComponent.Writer, CAMERA_ID, CAMERA_ID)
+
+    @property
+    def camera(self) -> Camera:
+        """The camera that is written."""
+        return self._export.camera
 
     def add(self, frame: int, image: bytes) -> None:
         """Writes the file of a frame's image."""

@@ -16,6 +16,7 @@ from rssc.outputs.exporters.exporter import Export, Exporter, Files, json_bytes
 from rssc.outputs.exporters.film_tracks import TRACKS
 from rssc.outputs.exporters.gsplat import GSPLAT
 from rssc.outputs.exporters.gyroflow import GCSV, GYROFLOW
+from rssc.outputs.exporters.nearest_lens import with_held_lens
 from rssc.outputs.exporters.opencv import OPENCV
 from rssc.outputs.exporters.opendronemap import OPENDRONEMAP
 from rssc.outputs.exporters.openicc import OPENICC
@@ -73,7 +74,7 @@ def export_files(calibration: Calibration, format_name: str, options: ExportOpti
         raise InputError(f"format is {format_name!r}; expected one of {', '.join(EXPORTERS)}.")
     exporter = EXPORTERS[format_name]
     export = export_of(calibration, exporter, format_name, options or ExportOptions())
-    files = exporter.files(export)
+    files = with_held_lens(export, exporter.files)
     return files if exporter.has_statement else {**files, TRUST_NAME: json_bytes(export.statement)}
 
 

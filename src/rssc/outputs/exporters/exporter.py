@@ -40,6 +40,10 @@ Files = Mapping[str, bytes]
 """Contents of files by name."""
 
 
+class LensNotHeldError(InputError):
+    """A format has no lens like this one."""
+
+
 @dataclass(frozen=True)
 class MadeFiles(Files):
     """Files that are made one at a time, when they are asked for: an image per frame does not fit the memory."""
@@ -116,23 +120,23 @@ class Export:
         """A tool's model of the lens, one of the registry's.
 
         Raises:
-            InputError: The tool has none.
+            LensNotHeldError: The tool has none.
         """
         if model is None:
-            raise InputError(f"this format has no {self.camera.lens.model} lens; {self._remedy}.")
+            raise LensNotHeldError(f"this format has no {self.camera.lens.model} lens; {self._remedy}.")
         return model
 
     def coefficients(self, names: tuple[str, ...]) -> tuple[float, ...]:
         """Distortion coefficients in the order of a format, zero where the lens has none.
 
         Raises:
-            InputError: The lens has others that are not zero.
+            LensNotHeldError: The lens has others that are not zero.
         """
         lens = self.camera.lens
         known = zip(lens.coefficient_names, lens.distortion, strict=True)
         left = [name for name, value in known if value and name not in names]
         if left:
-            raise InputError(
+            raise LensNotHeldError(
                 f"a {lens.model} lens has {', '.join(left)}, which this format cannot hold; {self._remedy}."
             )
         return lens.coefficients(names)
