@@ -7,7 +7,6 @@ grow with the time that it takes in this run.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -77,10 +76,10 @@ def video_seconds(video: Video, folder: Path, kernels: Path) -> dict[str, Any]:
         out = folder / name
         figures[f"{name}_seconds"] = rssc_seconds("calibrate", clip, "-o", out, kernels=kernels)
     figures["check_seconds"] = min(rssc_seconds("check", clip, kernels=kernels) for _ in range(2))
-    told = json.loads((folder / "warm" / "calibration.json").read_text())
-    stages: dict[str, float] = told["statistics"]["seconds"]
+    told = Calibration.load(folder / "warm" / "calibration.json")
+    stages = dict(told.statistics.seconds)
     figures["stages"] = stages
-    figures["readout_error"] = told["readout"]["ratio"] - video.readout_ratio
+    figures["readout_error"] = told.camera.shutter.readout_ratio - video.readout_ratio
     rest = figures["warm_seconds"] - sum(stages.values())
     parts = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in {**stages, "the rest": rest}.items())
     print(f"{video.name}: {figures['warm_seconds']:.1f} s ({parts})")

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rssc.inference import departures
 from rssc.inference.infer import infer
+from rssc.inference.patterns import score_patterns
 from rssc.model import Camera, Shutter
 from rssc.model.scene import Scene
 from rssc.pipeline.causes import find_wrong_models
@@ -13,6 +15,7 @@ from rssc.simulation import simulate_scene
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.faults import faulty_scene, make_faults
 from rssc.simulation.faults.clip_tracks import clip_tracks
+from rssc.solver.bundle import adjust_with
 from rssc.solver.problem import with_trajectory
 
 FRAMES = 50
@@ -35,6 +38,24 @@ def test_a_rigid_camera_is_not_accused():
     found, _ = inferred(None, 0.0)
     assert found.departures == ()
     assert "camera" not in found.uncertainty.parts
+
+
+def test_what_the_next_iteration_would_take_up_is_not_put_down_to_the_camera():
+    found, _ = inferred(None, 0.0)
+    settled = found.adjustment
+    camera = settled.scene.camera
+    # A pixel along the optical axis, which the lens can take up: what is left of the patterns does not see it.
+    moved = replace(settled.scene, camera=camera.with_lens(replace(camera.lens, cx=camera.lens.cx + 0.3)))
+    stopped = adjust_with(moved, replace(settled.options, max_iterations=0, loss_scale=settled.loss_scale))
+    names = ("optical_stabilisation", "focus_breathing")
+    for name in names:
+        amplitudes = [
+            score_patterns(one, departures._KINDS[name].patterns(one.scene, one.scene.tracks.pixels + one.residuals))
+            for one in (settled, stopped)
+        ]
+        before, after = (one.fit() for one in amplitudes)
+        sigmas = np.sqrt(np.diag(before.covariance))
+        assert np.abs(after.amplitudes - before.amplitudes).max() < 0.3 * sigmas.max()
 
 
 @pytest.mark.parametrize(

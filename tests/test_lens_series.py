@@ -45,7 +45,7 @@ def test_an_adjustment_follows_what_a_parameter_does_exactly(exact, name):
     movement = np.zeros_like(pixels)
     axis = 0 if name == "fx" else 1
     movement[:, axis] = (pixels[:, 0] - lens.cx) / lens.fx if name == "fx" else 1.0
-    (response,) = respond(exact, movement[None])
+    (response,) = respond(exact, movement[None]).each
     expected = [float(parameter == name) for parameter in exact.covariance.parameters]
     np.testing.assert_allclose(response.globals, expected, atol=2e-3)
     assert np.abs(response.residuals).max() < 0.01

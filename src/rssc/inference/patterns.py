@@ -7,7 +7,9 @@ patterns, M P what is left of them, w the weights of the observations and r thei
 
     information  G = -(P' w M P)        amplitudes  a = -G^-1 P' w r        variance  G^-1 B G^-1
 
-with B that of correlated scores (see `shared_errors`). The estimate moves with a by F a, where F is what it follows.
+with B that of correlated scores (see `shared_errors`). The residuals are those after one iteration more: where an
+adjustment stopped, they still hold what the next one would take up, and a pattern that is mostly followed would take
+that for its own, because G is small there. The estimate moves with a by F a, where F is what it follows.
 """
 
 from collections.abc import Sequence
@@ -107,14 +109,14 @@ def score_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternScore
         responses = respond(adjustment, patterns)
     except SingularError:
         return None
-    weights = responses[0].weights[:, None]
+    weights, residuals = responses.weights[:, None], np.nan_to_num(responses.residuals)
     # A point on the last pixel that a lens sees may be lost by a small step: it tells nothing.
-    left = np.nan_to_num([response.residuals for response in responses])
+    left = np.nan_to_num([response.residuals for response in responses.each])
     information = -np.einsum("amc,mo,bmc->ab", patterns, weights, left, optimize=True)
-    gradient = -np.einsum("amc,mo,mc->a", patterns, weights, adjustment.residuals, optimize=True)
-    scores = np.einsum("amc,mo,mc->ma", left, weights, adjustment.residuals, optimize=True)
+    gradient = -np.einsum("amc,mo,mc->a", patterns, weights, residuals, optimize=True)
+    scores = np.einsum("amc,mo,mc->ma", left, weights, residuals, optimize=True)
     squares, groups = correlated_squares(adjustment.scene, scores)
-    follows = np.array([response.globals for response in responses]).T
+    follows = np.array([response.globals for response in responses.each]).T
     return PatternScores(0.5 * (information + information.T), gradient, squares, follows, units, groups)
 
 

@@ -101,7 +101,7 @@ def exposure_doubt(images: NDArray[np.uint8], adjustment: Adjustment, exposure: 
         movement = pixels[1] - pixels[0]
         # Where one of both is lost, or ends at another place, that is no matter of the exposure.
         movement[~(np.linalg.norm(movement, axis=1) < REFINING.same_px)] = 0.0
-        change = respond(adjustment, movement[None])[0].globals
+        change = respond(adjustment, movement[None]).each[0].globals
     except (InputError, SingularError):
         # Nothing is found again, or nothing is known: the other parts say so.
         return []
