@@ -14,6 +14,7 @@ from rssc.model import Camera, Lens, Scene, Shutter, Trajectory
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver.bundle import adjust
 from rssc.solver.motion_strength import estimate_motion_prior
+from rssc.solver.perturbation import respond
 from rssc.solver.problem import start_trajectory
 from rssc.tracking.exposure import estimate_exposure
 from rssc.tracking.track import track
@@ -53,3 +54,4 @@ def _run_adjusting() -> None:
     adjusted = adjust(scene, loss="cauchy", motion_prior=(1e-3, 1e-3), rows="predicted", max_iterations=2)
     estimate_motion_prior(adjusted)
     shared_error_covariance(adjusted)
+    respond(adjusted, np.ones((1, *adjusted.residuals.shape)))

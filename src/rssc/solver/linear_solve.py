@@ -24,24 +24,41 @@ class Step(NamedTuple):
 def solve_reduced(problem: Problem, linearisation: Linearisation) -> Step:
     """The step that the reduced system asks for."""
     reduced = linearisation.reduced
-    step_global = np.zeros(len(problem.parameter_names))
+    sides = reduced.rhs_pose[:, None], reduced.rhs_global[:, None]
+    poses, globals_, left = solve_sides(problem, linearisation, *sides)
+    return Step(poses[:, 0], globals_[:, 0], _root(-float(np.vdot(globals_, left))))
+
+
+def solve_sides(
+    problem: Problem, linearisation: Linearisation, rhs_pose: FloatArray, rhs_global: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The steps for several right sides.
+
+    Args:
+        rhs_pose: (6 n, c)
+        rhs_global: (g, c)
+
+    Returns:
+        (6 n, c) steps of the poses, (g, c) steps of the globals, and the (g, c) right sides without the poses.
+    """
+    reduced, count = linearisation.reduced, rhs_pose.shape[1]
+    globals_, sides = np.zeros((2, len(problem.parameter_names), count))
     free = np.flatnonzero(problem.free_globals)
-    corner, rhs = reduced.corner[np.ix_(free, free)], reduced.rhs_global[free]
-    if not problem.free_poses:
-        step_global[free] = -_solve_corner(corner, rhs)
-        return Step(np.zeros(len(reduced.rhs_pose)), step_global, _root(-float(step_global[free] @ rhs)))
-    border = reduced.border[free]
-    # Transposed, so that LAPACK finds its columns contiguous.
-    solved = linearisation.pose_solver.solve(np.vstack([border, reduced.rhs_pose]).T)
-    shift = 0.0
+    corner, sides[free] = reduced.corner[np.ix_(free, free)], rhs_global[free]
+    poses, by_globals = np.zeros_like(rhs_pose), np.zeros((len(rhs_pose), len(free)))
+    if problem.free_poses:
+        border = reduced.border[free]
+        # Transposed, so that LAPACK finds its columns contiguous.
+        solved = linearisation.pose_solver.solve(np.vstack([border, rhs_pose.T]).T)
+        by_globals, poses = solved[:, : len(free)], -solved[:, len(free) :]
+        corner = corner - border @ by_globals
+        sides[free] += border @ poses
     if len(free):
-        product = border @ solved
-        step_global[free] = -_solve_corner(corner - product[:, :-1], rhs - product[:, -1])
-        shift = _root(-float(step_global[free] @ (rhs - product[:, -1])))
-    step_pose = -solved[:, -1] - solved[:, :-1] @ step_global[free]
-    if not np.all(np.isfinite(step_pose)) or not np.all(np.isfinite(step_global)):
+        globals_[free] = -_solve_corner(corner, sides[free])
+        poses -= by_globals @ globals_[free]
+    if not np.all(np.isfinite(poses)) or not np.all(np.isfinite(globals_)):
         raise SingularError
-    return Step(step_pose, step_global, shift)
+    return poses, globals_, sides
 
 
 def _root(square: float) -> float:
@@ -62,8 +79,8 @@ def global_information(problem: Problem, linearisation: Linearisation) -> FloatA
 
 def _solve_corner(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
     # Scaled to a unit diagonal: focal lengths and distortion coefficients differ by many orders of magnitude.
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    factor, info = potrf(matrix * np.outer(scale, scale), lower=1)
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))[:, None]
+    factor, info = potrf(matrix * scale * scale.T, lower=1)
     if info != 0:
         raise SingularError
     return scale * potrs(factor, scale * rhs, lower=1)[0]

@@ -1,23 +1,27 @@
 """How an adjustment follows when its observations move: to first order, with the weights that it ended with."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from rssc.kernels import lie
+from rssc.kernels.bundle.movements import reduce_movements
+from rssc.kernels.bundle.residuals import State
 from rssc.model.arrays import FloatArray
 from rssc.runtime.blas import with_serial_blas
+from rssc.runtime.threads import run_chunks
 from rssc.solver.bundle import Adjustment
 from rssc.solver.levenberg_marquardt import point_steps
-from rssc.solver.linear_solve import solve_reduced
+from rssc.solver.linear_solve import solve_reduced, solve_sides
 from rssc.solver.noise import influence_of
 from rssc.solver.options import LOSSES, Loss
-from rssc.solver.problem import build_problem, with_parameters, with_spline
-from rssc.solver.schur import Reducer
+from rssc.solver.problem import Problem, build_problem, with_parameters, with_spline
+from rssc.solver.schur import Linearisation, Reducer
 
-_STEP = 1e-4
-"""Pixels by which observations are moved: far below their noise, far above rounding."""
+_SHARE = 1e-4
+"""Of a step, that residuals are derived along: so little that it is linear, and far above rounding."""
 
 
 class Response(NamedTuple):
@@ -52,13 +56,12 @@ def respond(adjustment: Adjustment, movements: FloatArray) -> Responses:
     lengths = np.linalg.norm(residuals, axis=1) * table.weights
     roots = np.sqrt(influence_of(options.loss, adjustment.loss_scale, lengths)[0]) * table.weights
 
-    def step(movement: FloatArray | float) -> _Step:
-        moved = table._replace(pixels=table.pixels + _STEP * movement, weights=roots)
-        shifted = replace(problem, spline=moved)
-        linear = Reducer(shifted, Loss(LOSSES["none"], 1.0), options.sparse, options.motion_prior).linearise(state, 0.0)
-        poses, globals_, _ = solve_reduced(shifted, linear)
-        poses = poses * problem.free_reduced[: len(poses)]
-        return _Step(poses, globals_, point_steps(shifted, linear, poses, globals_)[0])
+    # Weights are held, so that steps are linear in the movement.
+    held = replace(problem, spline=table._replace(weights=roots))
+    reducer = Reducer(held, Loss(LOSSES["none"], 1.0), options.sparse, options.motion_prior)
+    linear = reducer.linearise(state, 0.0)
+    poses, globals_, _ = solve_reduced(held, linear)
+    rest = _step(held, linear, poses, globals_)
 
     def along(change: _Step, share: float) -> FloatArray:
         """(m, 2) derivative of the residuals along a step, from what a share of it changes."""
@@ -71,17 +74,13 @@ def respond(adjustment: Adjustment, movements: FloatArray) -> Responses:
 
         return (moved(share) - moved(-share)) / (2 * share)
 
-    # Weights are held, so that steps are linear in the movement.
-    rest = step(0.0)
+    def response(step: _Step, movement: FloatArray) -> Response:
+        follows = along(step, _SHARE)
+        return Response(step.globals[problem.free_globals], follows - movement)
 
-    def response(movement: FloatArray) -> Response:
-        change = _Step(*(moved - still for moved, still in zip(step(movement), rest, strict=True)))
-        follows = along(change, 1.0) / _STEP
-        return Response(change.globals[problem.free_globals] / _STEP, follows - movement)
-
-    each = [response(movement) for movement in movements]
-    # Where a point glides, the next step is long: only a small part of it is as linear as what it stands for.
-    return Responses(each, residuals + along(rest, _STEP), roots**2)
+    steps = _steps(held, linear, state, movements)
+    each = [response(step, movement) for step, movement in zip(steps, movements, strict=True)]
+    return Responses(each, residuals + along(rest, _SHARE), roots**2)
 
 
 class _Step(NamedTuple):
@@ -90,3 +89,29 @@ class _Step(NamedTuple):
     poses: FloatArray
     globals: FloatArray
     points: FloatArray
+
+
+def _steps(problem: Problem, linear: Linearisation, state: State, movements: FloatArray) -> Iterator[_Step]:
+    """The steps with which an adjustment follows (p, m, 2) movements."""
+    layout, count = problem.layouts.of(state), len(movements)
+    z = np.zeros((len(state.points), 3, count))
+    by_residual = np.ascontiguousarray(np.moveaxis(movements, 0, 2))
+    sides = [(np.zeros((6 * len(state.poses), count)), np.zeros((len(state.parameters), count))) for _ in layout.chunks]
+
+    def task(index: int, begin: int, end: int) -> None:
+        reduce_movements(
+            state, problem.spline, problem.rectified, linear.support, layout.order, linear.elimination, by_residual,
+            begin, end, *sides[index], z,
+        )  # fmt: skip
+
+    run_chunks(task, layout.chunks)
+    rhs_pose, rhs_global = (np.sum(side, axis=0) for side in zip(*sides, strict=True))
+    poses, globals_, _ = solve_sides(problem, linear, rhs_pose, rhs_global)
+    for i in range(count):
+        own = replace(linear, elimination=linear.elimination._replace(z=np.ascontiguousarray(z[:, :, i])))
+        yield _step(problem, own, np.ascontiguousarray(poses[:, i]), np.ascontiguousarray(globals_[:, i]))
+
+
+def _step(problem: Problem, linear: Linearisation, poses: FloatArray, globals_: FloatArray) -> _Step:
+    poses = poses * problem.free_reduced[: len(poses)]
+    return _Step(poses, globals_, point_steps(problem, linear, poses, globals_)[0])

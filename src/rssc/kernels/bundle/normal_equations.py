@@ -91,7 +91,7 @@ def _factor(v, damping):
 
 
 @part
-def _forward(factor, rows):
+def forward(factor, rows):
     """rows (3, c) <- L^-1 rows."""
     i00, i11, i22 = 1.0 / factor[0], 1.0 / factor[2], 1.0 / factor[5]
     for c in range(rows.shape[1]):
@@ -167,9 +167,9 @@ def _factor_point(support, p, damping, reduced, elimination):
         factor[:] = 0.0
         return False
     reduced.totals[1] = max(reduced.totals[1], steepest)
-    _forward(factor, z.reshape(3, 1))
-    _forward(factor, f)
-    _forward(factor, y.reshape(3, len(y) // 3))
+    forward(factor, z.reshape(3, 1))
+    forward(factor, f)
+    forward(factor, y.reshape(3, len(y) // 3))
     return True
 
 
