@@ -92,7 +92,7 @@ def rank_lenses(tried: Sequence[tuple[str, Adjustment]]) -> tuple[Candidate, ...
     scores = np.zeros(len(tried))
     for i, (_, one) in enumerate(tried):
         data = _robust_cost(one)
-        scores[i] = weight * data + (one.summary.cost - data) / one.options.prior_scale**2
+        scores[i] = weight * data + (one.summary.cost - data) / one.options.prior_weight**2
         scores[i] += EVIDENCE.charge * effective_parameters(one)
     return _by_score(tried, scores)
 

@@ -34,7 +34,7 @@ from rssc.inference.motion import (
     settle_motion,
 )
 from rssc.inference.robust import restart, robust_adjust, spread_tracks, without_outliers
-from rssc.inference.shared_errors import shared_error_covariance
+from rssc.inference.shared_errors import shared_error_covariance, variance_inflation
 from rssc.inference.uncertainty import Contribution, Uncertainty, assess_uncertainty
 from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
@@ -119,6 +119,7 @@ def infer(
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
     smooth = smooth or find_motion(full, common)
     report(0.7)
+    common = replace(common, inflation=variance_inflation(smooth))
     all_tracks = None if "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)
     if prefer:

@@ -116,7 +116,7 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
         # A point lies where the lens shows nothing: this is no estimate.
         return None
     count, known = problem.estimated_count, problem.prior_matrix[:, free]
-    prior = adjustment.options.prior_scale**2 * known.T @ known
+    prior = adjustment.options.prior_weight**2 * known.T @ known
     return Influence(problem.estimated_names, information, scores[:, free], motion, prior, factor, count, told)
 
 

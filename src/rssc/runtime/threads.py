@@ -75,6 +75,13 @@ def balanced_chunks(offsets: NDArray[np.int64], chunk_count: int) -> list[tuple[
     return [(a, b) for a, b in pairwise(bounds) if a < b]
 
 
+def even_chunks(count: int, least: int) -> list[tuple[int, int]]:
+    """Splits so many items into a range for each thread, none of less than `least` but where there is one only."""
+    chunk_count = max(1, min(thread_count(), count // least))
+    bounds = [count * i // chunk_count for i in range(chunk_count + 1)]
+    return list(pairwise(bounds))
+
+
 def run_chunks(task: Callable[[int, int, int], None], chunks: list[tuple[int, int]]) -> None:
     """Calls `task(chunk_index, begin, end)` for every chunk, in parallel, and re-raises its errors.
 

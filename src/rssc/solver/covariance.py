@@ -23,7 +23,7 @@ def estimate_covariance(
         return Covariance(names, np.diag(np.full(len(names), np.inf)))
     # The variance factor applies to the information of the data, not to that of the priors.
     prior = problem.prior_matrix[:, problem.free_globals]
-    information = (information - prior.T @ prior) / factor + prior.T @ prior / options.prior_scale**2
+    information = (information - prior.T @ prior) / factor + prior.T @ prior / options.prior_weight**2
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
     # A direction without information has an infinite variance, not a negative one.

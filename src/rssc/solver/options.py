@@ -77,6 +77,9 @@ class AdjustOptions:
     prior_scale: float = 1.0
     """Noise of the observations in units of their own standard deviations, where it is known beforehand: priors are
     weighed against what the data really know."""
+    inflation: float = 1.0
+    """Factor by which errors that observations share raise the variance of what they say, where it is known: data that
+    weigh less than they seem to leave more to the priors on lens and readout."""
     motion_prior: MotionPrior | None = None
     """For splines finer than the data alone can bear; also given as (rotation, translation)."""
     rows: Literal["measured", "predicted"] = "measured"
@@ -118,8 +121,15 @@ class AdjustOptions:
                 raise InputError(f"motion prior is {self.motion_prior}; expected positive deviations of order 2 to 5.")
         if not self.prior_scale > 0:
             raise InputError(f"prior scale is {self.prior_scale}; expected a positive number of standard deviations.")
+        if not self.inflation >= 1:
+            raise InputError(f"inflation is {self.inflation}; expected at least 1.")
         if self.importance <= 0:
             raise InputError(f"importance is {self.importance}; expected a positive weight.")
+
+    @property
+    def prior_weight(self) -> float:
+        """What residuals of the priors are multiplied by: the standard deviation of an observation's worth of data."""
+        return self.prior_scale * self.inflation**0.5
 
     @property
     def reference_base(self) -> float:

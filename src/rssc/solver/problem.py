@@ -121,7 +121,7 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
         for name, coefficient in prior.coefficients.items():
             if name not in names:
                 raise InputError(f"prior on {name!r}; a {lens.model} lens has {', '.join(names)}.")
-            row[names.index(name)] = options.prior_scale * coefficient / prior.sigma
+            row[names.index(name)] = options.prior_weight * coefficient / prior.sigma
     state = with_spline(empty, poses)
     spline, rectified = _spline_table(scene, method), _rectified_table(scene, method, options)
     layouts = Layouts(spline, rectified, _seen(scene.tracks))
@@ -139,7 +139,7 @@ def build_problem(scene: Scene, options: AdjustOptions) -> Problem:
         free_translations="translations" not in options.fixed,
         free_points="points" not in options.fixed,
         prior_matrix=prior_matrix,
-        prior_values=np.array([options.prior_scale * prior.value / prior.sigma for prior in options.priors]),
+        prior_values=np.array([options.prior_weight * prior.value / prior.sigma for prior in options.priors]),
     )
 
 
