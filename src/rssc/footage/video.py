@@ -126,7 +126,8 @@ class Video:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
         with _container(self.path) as container:
             stream = container.streams.video[0]
-            stream.thread_type = "AUTO"
+            if last > 0:  # threads would decode more than the first frame
+                stream.thread_type = "AUTO"
             if self._stamps is not None and first > 0:
                 container.seek(int(self._stamps[first]), stream=stream, backward=True)
             counter = -1
