@@ -99,6 +99,8 @@ def test_a_check_has_the_reason_of_the_file_first_and_asks_for_no_faster_motion(
     images, numbers = np.zeros((9, 4, 4), np.uint8), np.arange(9)
     footage = Footage(images, numbers / 30, numbers, tuple("abcdefghi"), ("a note",), metadata=STABILISED)
     asked = []
+    monkeypatch.setattr(check_module, "open_source", lambda *_: None)
+    monkeypatch.setattr(check_module, "KeptFrames", lambda listed: listed)
     monkeypatch.setattr(check_module, "choose_stretches", lambda *_, **__: ([(0, 9)], ()))
     monkeypatch.setattr(check_module, "survey_footage", lambda *_, **__: SimpleNamespace(pieces=[(0, 9)]))
     monkeypatch.setattr(check_module, "read_footage", lambda *_, **__: footage)

@@ -13,9 +13,11 @@ import pytest
 import rssc
 from rssc.errors import InputError
 from rssc.footage.constants import FOOTAGE
-from rssc.footage.footage import choose_stretches, read_footage
+from rssc.footage.footage import choose_stretches, open_source, read_footage
 from rssc.footage.frame_times import usual_interval
+from rssc.footage.source import KeptFrames
 from rssc.footage.stretches import _best_stretches
+from rssc.footage.video import _grey
 
 SIZE = (160, 120)
 
@@ -109,6 +111,31 @@ def test_frames_select_a_range_that_decodes_alike(tmp_path):
     np.testing.assert_array_equal(part.frame_numbers, np.arange(13, 33))
     np.testing.assert_array_equal(part.images, whole.images[13:33])
     np.testing.assert_allclose(part.times_s, whole.times_s[13:33])
+
+
+def test_frames_that_were_looked_at_are_not_decoded_again(tmp_path, monkeypatch):
+    source = open_source(write_video(tmp_path / "a.mp4", panning_images(30), list(range(30))), None)
+    with monkeypatch.context() as patch:
+        patch.setattr("rssc.footage.source.FOOTAGE", replace(FOOTAGE, kept_bytes=12.5 * SIZE[0] * SIZE[1]))
+        kept = KeptFrames(source)
+        first = dict(kept.read(np.arange(5, 25)))
+    wanted = np.arange(10, 28)
+    again, plain = dict(kept.read(wanted)), dict(source.read(wanted))
+    assert list(again) == list(plain) == wanted.tolist()
+    assert [i for i in wanted.tolist() if i in first and again[i] is first[i]] == list(range(10, 17))
+    assert all(np.array_equal(again[i], plain[i]) for i in plain)
+    assert list(dict(kept.read(wanted))) == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", ["yuv420p", "yuvj420p", "yuv444p", "nv12", "gray", "yuv420p10le", "rgb24", "yuyv422"])
+@pytest.mark.parametrize("colour_range", [0, 1, 2])
+def test_grey_values_are_those_of_ffmpeg(name, colour_range):
+    frame = av.VideoFrame(162, 70, name)
+    frame.color_range = colour_range
+    for plane in frame.planes:
+        values = np.frombuffer(plane, np.uint16 if "10le" in name else np.uint8)
+        values[:] = np.random.default_rng(0).integers(0, 1024 if "10le" in name else 256, len(values))
+    np.testing.assert_array_equal(_grey(frame), frame.to_ndarray(format="gray"))
 
 
 def test_frame_rate_overrides_time_stamps_but_keeps_gaps(tmp_path):

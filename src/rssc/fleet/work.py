@@ -90,8 +90,7 @@ def _measured(task: ClipTask, folder: Path, record: ClipRecord) -> ClipRecord:
     try:
         source = open_source(task.path, None)
         record = replace(record, metadata=source.read_metadata()[0])
-        chosen, _ = choose([task.path], options)
-        survey = chosen[0].survey
+        survey = choose([task.path], options)[0][0].survey
         if survey is not None:
             record = replace(record, size=survey.size, interval_s=survey.interval_s)
         if task.check:

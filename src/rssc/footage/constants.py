@@ -31,6 +31,8 @@ class FootageConstants(Constants):
     """Intervals that differ by more than this share of the usual one are worth a note."""
     memory_share: float = 0.7
     """Share of the machine's memory that the frames may take; tracking and solving need the rest."""
+    kept_bytes: float = 2.5e8
+    """Of frames that are kept between a look at them and their use, 120 of full HD; others are decoded again."""
     bytes_at_once: float = 4e8
     """Of frames that stretches may hold together, where more than one is calibrated at a time: one of 4K, or two of
     full HD. A single stretch uses all cores for most of its time, so that little is lost."""

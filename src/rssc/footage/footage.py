@@ -116,7 +116,7 @@ class Footage:
 
 
 def read_footage(
-    source: Path | str,
+    source: Path | str | FrameSource,
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
@@ -126,7 +126,7 @@ def read_footage(
     """Reads a video file or a folder of images.
 
     Args:
-        source: Video file, or folder of images in the order of their names.
+        source: Video file, or folder of images in the order of their names; or one of both that is opened.
         fps: Frames per second; replaces the source's own times (gaps stay) and the capture rate that a file states.
             Folders whose file names are not time stamps need it.
         frames: First and one past the last frame to use, as in a slice; None for all.
@@ -136,19 +136,22 @@ def read_footage(
     Raises:
         InputError: The source is missing, unreadable, too short or not footage.
     """
-    path = Path(source)
     if fps is not None and not FOOTAGE.min_fps <= fps <= FOOTAGE.max_fps:
         raise InputError(
             f"fps is {fps}; expected frames per second between {FOOTAGE.min_fps:g} and {FOOTAGE.max_fps:g}."
         )
-    listed = open_source(path, fps)
-    count = len(listed.names)
+    listed = _opened(source, fps)
+    path, count = listed.path, len(listed.names)
     _check_count(path, count)
     begin, end, _ = slice(*(frames or (None, None))).indices(count)
     if frames is not None:
         _check_range(path, frames, begin, end, count)
     metadata, remarks = listed.read_metadata()
     images, numbers, cropped = _read_all(listed, begin, end, path, survey.active if survey else None, report)
+    notes = [*listed.notes]
+    if missing := end - begin - len(numbers):
+        notes.append(f"{missing} frame{'s' * (missing != 1)} left out, which could not be decoded.")
+    notes += remarks
     misplaced = find_misplaced(images)
     findings = [] if survey is None else list(survey.findings)
     if misplaced.any():
@@ -178,7 +181,7 @@ def read_footage(
         times = times[~repeats] if cadence is None else times[0] + cadence_times(times, repeats, cadence)
         images, numbers = _only(images, ~repeats), numbers[~repeats]
     findings += uneven_times(times)
-    notes = [*listed.notes, *remarks, *(finding.words for finding in findings if not finding.doubted)]
+    notes += (finding.words for finding in findings if not finding.doubted)
     if any(finding.cause == "interlacing" for finding in findings):
         notes = [note for note in notes if note != INTERLACED_MARK]
     names = tuple(listed.names[i] for i in map(int, numbers))
@@ -238,7 +241,7 @@ def _repeated(repeats: Mask, times: FloatArray, cadence: Cadence | None) -> Find
 
 
 def choose_stretches(
-    source: Path | str,
+    source: Path | str | FrameSource,
     *,
     fps: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
@@ -258,11 +261,11 @@ def choose_stretches(
         length: Frames of each of them; `stretch_frames` where not given.
         report: Called with the share of the recording that is probed.
     """
-    listed = open_source(Path(source), fps)
+    listed = _opened(source, fps)
     count = len(listed.names)
     if frames is not None:
         begin, end, _ = slice(*frames).indices(count)
-        _check_range(Path(source), frames, begin, end, count)
+        _check_range(listed.path, frames, begin, end, count)
         return [(begin, end)], ()
     if count <= FOOTAGE.max_frames:
         return [(0, count)], ()
@@ -270,7 +273,7 @@ def choose_stretches(
     chosen = informative_stretches(listed.read, count, length, most, report)
     ranges = " and ".join(f"{begin}:{end}" for begin, end in chosen)
     return chosen, (
-        f"of the {count} frames of {Path(source).name}, {ranges} were used: the most image motion and parallax and the "
+        f"of the {count} frames of {listed.path.name}, {ranges} were used: the most image motion and parallax and the "
         "least blur; other frames can be chosen.",
     )
 
@@ -282,7 +285,7 @@ def read_frames(source: Path | str, frame_numbers: IntArray) -> Iterator[tuple[i
 
 
 def survey_footage(
-    source: Path | str,
+    source: Path | str | FrameSource,
     ranges: Sequence[tuple[int, int]] | None = None,
     *,
     fps: float | None = None,
@@ -296,12 +299,12 @@ def survey_footage(
         fps: As in `read_footage`.
         bars: Whether black bars may be there.
     """
-    listed = open_source(Path(source), fps)
+    listed = _opened(source, fps)
     if ranges is None:
         count = len(listed.names)
         begin = max(0, (count - FOOTAGE.max_frames) // 2)
         ranges = [(begin, min(count, begin + FOOTAGE.max_frames))]
-    return survey_source(Path(source), listed, ranges, bars)
+    return survey_source(listed, ranges, bars)
 
 
 def require_source(path: Path) -> None:
@@ -318,6 +321,10 @@ def require_source(path: Path) -> None:
         raise InputError(f"{path} does not exist; give a video file or a folder of images.")
     if not folder:
         check_readable(path)
+
+
+def _opened(source: Path | str | FrameSource, fps: float | None) -> FrameSource:
+    return open_source(Path(source), fps) if isinstance(source, Path | str) else source
 
 
 def open_source(path: Path, fps: float | None) -> FrameSource:
@@ -383,9 +390,6 @@ def _read_all(
         report(len(numbers) / (end - begin))
     if images is None:
         raise InputError(f"{path.name}: no frame could be decoded; the file is damaged. Copy or record it again.")
-    if len(numbers) < end - begin:
-        missing = end - begin - len(numbers)
-        source.notes.append(f"{missing} frame{'s' * (missing != 1)} left out, which could not be decoded.")
     cropped = None if active is None else Cropped(shape[1], shape[0], active)
     return images[: len(numbers)], np.array(numbers, dtype=np.int64), cropped
 

@@ -31,6 +31,7 @@ class ImageFolder:
     bits_per_pixel: float | None = None
 
     def __init__(self, path: Path, fps: float | None) -> None:
+        self.path = path
         # Files whose names begin with a dot are not images but metadata that some systems keep beside them.
         try:
             files = [f for f in path.iterdir() if f.is_file() and not f.name.startswith(".")]

@@ -14,6 +14,7 @@ from rssc.footage.cadence import Mask, reduced
 from rssc.model.arrays import FloatArray, Image
 from rssc.model.camera import ActiveArea
 from rssc.runtime.constants import Constants
+from rssc.runtime.threads import run_ahead
 
 Plane = NDArray[np.float32]
 
@@ -130,7 +131,7 @@ def find_overlay(images: Image) -> Mask | None:
     """
     small = np.stack([reduced(image, PICTURE.overlay_width_px) for image in images])
     mean = small.mean(axis=0, dtype=np.float32).astype(np.uint8)
-    each = np.mean([_corner_response(image) for image in small], axis=0)
+    each = np.mean(list(run_ahead(_corner_response, small)), axis=0)
     still = _corner_response(mean)
     texture, static = each > PICTURE.texture, still > PICTURE.static * each
     if np.count_nonzero(texture & static) > PICTURE.most_static * np.count_nonzero(texture):
@@ -197,7 +198,7 @@ def interlaced_share(pairs: Image) -> float:
         pairs: (2 k, height, width) grey frames, of which the second of each pair follows on the first.
     """
     first = 2 * np.unique(np.linspace(0, len(pairs) // 2 - 1, PICTURE.field_pairs).astype(int))
-    motions = [field_motion(pairs[i], pairs[i + 1]) for i in first]
+    motions = run_ahead(lambda i: field_motion(pairs[i], pairs[i + 1]), first)
     told = np.array([motion for motion in motions if motion is not None])
     return float(np.mean(np.abs(told) > PICTURE.interlaced)) if len(told) else 0.0
 

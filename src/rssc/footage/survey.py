@@ -80,12 +80,11 @@ class Survey:
         return self.size if self.active is None else (self.active.width, self.active.height)
 
 
-def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange], bars: bool = True) -> Survey:
+def survey_source(listed: FrameSource, ranges: Sequence[FrameRange], bars: bool = True) -> Survey:
     """Looks at ranges of frames of a source.
 
     Args:
-        source: Its file or folder, for names.
-        listed: The same, opened.
+        listed: The source.
         ranges: First and one past the last frame of each.
         bars: Whether black bars may be there; undistorted images have black parts of other shapes.
     """
@@ -109,7 +108,7 @@ def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange
     seen = [wanted[i] for pair in pairs if all(i in sampled for i in pair) for i in pair]
     interval_s = float(usual_interval(listed.times_s)) if len(listed.times_s) > 1 else 1.0
     if not seen:
-        return Survey(source, tuple(ranges), size, interval_s)
+        return Survey(listed.path, tuple(ranges), size, interval_s)
     # At full size frames are large: they are copied only where some are left out.
     if seen != list(range(len(samples))):
         samples = samples[seen]
@@ -126,11 +125,11 @@ def survey_source(source: Path, listed: FrameSource, ranges: Sequence[FrameRange
         cadence = find_cadence(differences)
         if cadence is not None and stored_evenly(listed.times_s[found]):
             interval_s = float(usual_interval(listed.times_s)) * cadence.frames / cadence.pictures
-        parts, remarks = _split(source, images, found, differences, np.diff(listed.times_s[found]) / interval_s)
+        parts, remarks = _split(listed.path, images, found, differences, np.diff(listed.times_s[found]) / interval_s)
         pieces += parts
         findings += remarks
     thumbnails = normalised_thumbnails(np.stack(list(small.values())), SURVEY.thumbnail_px)
-    return Survey(source, tuple(pieces), size, interval_s, active, overlay, tuple(findings), thumbnails)
+    return Survey(listed.path, tuple(pieces), size, interval_s, active, overlay, tuple(findings), thumbnails)
 
 
 def _pairs(ranges: Sequence[FrameRange]) -> list[tuple[int, int]]:

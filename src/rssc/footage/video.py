@@ -1,9 +1,12 @@
 """A video file as a source of frames."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import cast
 
 import av
+import cv2
 import numpy as np
 from av.container import InputContainer
 from av.error import FFmpegError
@@ -32,7 +35,7 @@ class Video:
 
     def __init__(self, path: Path, fps: float | None) -> None:
         check_readable(path)
-        self._path = path
+        self.path = path
         self.notes: list[str] = []
         self.bits_per_pixel: float | None = None
         stamps: list[int | None] = []
@@ -92,7 +95,7 @@ class Video:
 
     def read_metadata(self) -> tuple[Metadata, tuple[str, ...]]:
         """What the file says about its camera, see `FrameSource`."""
-        return read_metadata(self._path, self._tags)
+        return read_metadata(self.path, self._tags)
 
     def read(self, indices: IntArray, colour: bool = False) -> Iterator[tuple[int, Image]]:
         """Yields (index, grey or RGB image), see `FrameSource`."""
@@ -107,7 +110,7 @@ class Video:
                 while found < len(wanted) and wanted[found] < index:
                     found += 1
                 if found < len(wanted) and wanted[found] == index:
-                    yield index, np.asarray(frame.to_ndarray(format="rgb24" if colour else "gray"), np.uint8)
+                    yield index, np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) if colour else _grey(frame)
                     found += 1
             position = run_end
 
@@ -121,9 +124,10 @@ class Video:
 
     def decode(self, first: int, last: int) -> Iterator[tuple[int, av.VideoFrame]]:
         """Yields (index, frame) of the decodable frames from `first` to `last`."""
-        with _container(self._path) as container:
+        with _container(self.path) as container:
             stream = container.streams.video[0]
-            stream.thread_type = "AUTO"
+            if last > 0:  # threads would decode more than the first frame
+                stream.thread_type = "AUTO"
             if self._stamps is not None and first > 0:
                 container.seek(int(self._stamps[first]), stream=stream, backward=True)
             counter = -1
@@ -145,6 +149,29 @@ class Video:
                         return
                     if index >= first and not frame.is_corrupt:
                         yield index, frame
+
+
+def _grey(frame: av.VideoFrame) -> Image:
+    """The grey values that FFmpeg makes of a frame; where they follow from its luma alone, in a quarter of the time."""
+    luma = frame.format.components[0]
+    if not frame.format.is_planar or frame.format.is_rgb or luma.bits > 8:
+        return np.asarray(frame.to_ndarray(format="gray"), np.uint8)
+    return np.asarray(cv2.LUT(_luma(frame), _grey_of_luma(frame.format.name, frame.color_range)), np.uint8)
+
+
+def _luma(frame: av.VideoFrame) -> Image:
+    plane = frame.planes[0]
+    values: Image = np.frombuffer(cast("memoryview", plane), np.uint8)
+    return values.reshape(plane.height, plane.line_size)[:, : plane.width]
+
+
+@cache
+def _grey_of_luma(format_name: str, colour_range: int) -> Image:
+    """(256,) the grey value of each luma, which depends on the range of both."""
+    ramp = av.VideoFrame(256, 1, format_name)
+    ramp.color_range = colour_range
+    _luma(ramp)[:] = np.arange(256)
+    return np.asarray(ramp.to_ndarray(format="gray"), np.uint8)[0]
 
 
 def _container(path: Path) -> InputContainer:

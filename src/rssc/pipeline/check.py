@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 
 from rssc.errors import NotCalibratableError, UnexplainedTracksError
-from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
+from rssc.footage.footage import Footage, choose_stretches, open_source, read_footage, survey_footage
+from rssc.footage.source import KeptFrames
 from rssc.inference.robust import restart, robust_adjust, spread_tracks
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model.calibration import Status
@@ -28,7 +29,7 @@ from rssc.pipeline.stretch import own_scene
 from rssc.pipeline.verdict import VERDICT, advice, uncertain_parameters
 from rssc.pipeline.warming import compile_ahead
 from rssc.runtime.constants import Constants
-from rssc.runtime.progress import Progress, Stages, silent
+from rssc.runtime.progress import Progress, Report, Stages, silent
 from rssc.solver.bundle import Adjustment
 from rssc.solver.options import AdjustOptions
 from rssc.tracking.options import TrackingOptions
@@ -87,12 +88,7 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
     options = options or SourceOptions()
     stage = Stages(compile_ahead(progress))
     with stage("reading") as report:
-        ranges, _ = choose_stretches(source, fps=options.fps, frames=options.frames, most=1, report=report)
-        survey = survey_footage(source, ranges, fps=options.fps)
-        begin, end = max(survey.pieces, key=lambda piece: piece[1] - piece[0])
-        middle = (begin + end) // 2
-        few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
-        footage = read_footage(source, fps=options.fps, frames=few, survey=survey)
+        footage, few = _read(Path(source), options, report)
     said = [*file_findings(footage.metadata), *(one for one in footage.findings if one.doubted)]
     found = _check_footage(footage, stage, slow=not said)
     status: Status = "weak" if said and found.status == "ok" else found.status
@@ -103,6 +99,18 @@ def check(source: Path | str, options: SourceOptions | None = None, progress: Pr
         found, status=status, reasons=(*(one.reason for one in said), *found.reasons), notes=footage.notes,
         causes=tuple(causes), findings=footage.findings, metadata=footage.metadata, frames=few,
     )  # fmt: skip
+
+
+def _read(source: Path, options: SourceOptions, report: Report) -> tuple[Footage, tuple[int, int]]:
+    """The frames to look at; the first of them and one past the last."""
+    listed = open_source(source, options.fps)
+    ranges, _ = choose_stretches(listed, frames=options.frames, most=1, report=report)
+    kept = KeptFrames(listed)
+    survey = survey_footage(kept, ranges)
+    begin, end = max(survey.pieces, key=lambda piece: piece[1] - piece[0])
+    middle = (begin + end) // 2
+    few = (max(begin, middle - CHECK.frames // 2), min(end, middle + CHECK.frames // 2))
+    return read_footage(kept, fps=options.fps, frames=few, survey=survey), few
 
 
 def _check_footage(footage: Footage, stage: Stages, slow: bool) -> Check:

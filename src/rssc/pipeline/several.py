@@ -10,7 +10,8 @@ import numpy as np
 
 from rssc.errors import NotCalibratableError, RsscError
 from rssc.footage.constants import FOOTAGE
-from rssc.footage.footage import Footage, choose_stretches, read_footage, survey_footage
+from rssc.footage.footage import Footage, choose_stretches, open_source, read_footage, survey_footage
+from rssc.footage.source import FrameSource, KeptFrames
 from rssc.footage.survey import Survey, distinct_clips, of_one_camera
 from rssc.inference.combine import Combination, combine
 from rssc.inference.evidence import Candidate, put_first
@@ -53,6 +54,8 @@ class ChosenStretch:
     frames: tuple[int, int]
     survey: Survey | None = None
     """What was seen of the source."""
+    listed: FrameSource | None = None
+    """The source, opened, where this is the only stretch of all."""
 
     @property
     def frame_bytes(self) -> int:
@@ -62,7 +65,9 @@ class ChosenStretch:
 
     def read(self, options: CalibrateOptions, report: Report = unreported) -> Footage:
         """The frames and their times."""
-        return read_footage(self.source, fps=options.fps, frames=self.frames, survey=self.survey, report=report)
+        return read_footage(
+            self.listed or self.source, fps=options.fps, frames=self.frames, survey=self.survey, report=report
+        )
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,14 @@ def choose(
     """
     surveys: list[Survey] = []
     notes: tuple[str, ...] = ()
+    kept = None
     for source in sources:
-        ranges, remarks = choose_stretches(source, fps=options.fps, frames=options.frames, report=report)
+        listed = open_source(source, options.fps)
+        ranges, remarks = choose_stretches(listed, frames=options.frames, report=report)
+        if len(sources) == len(ranges) == 1:
+            listed = kept = KeptFrames(listed)
         # The black parts of undistorted images are no bars: their lens is that of the whole image.
-        surveys.append(survey_footage(source, ranges, fps=options.fps, bars=options.undistorted_from is None))
+        surveys.append(survey_footage(listed, ranges, bars=options.undistorted_from is None))
         notes += remarks
     distinct, doubles = distinct_clips(surveys)
     notes += tuple(finding.words for finding in doubles)
@@ -104,7 +113,7 @@ def choose(
         for one in of_one_camera(distinct)
         for frames in one.pieces
     ]
-    return chosen, notes
+    return [replace(chosen[0], listed=kept)] if len(chosen) == 1 else chosen, notes
 
 
 def calibrate_stretches(

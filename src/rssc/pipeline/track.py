@@ -81,7 +81,7 @@ def track_clip(
     with stage("reading"):
         listed = open_source(source, options.fps)
         records = records_of([source])
-        hidden = hidden_area(calibration.camera, survey_footage(source, fps=options.fps, bars=False).overlay)
+        hidden = hidden_area(calibration.camera, survey_footage(listed, bars=False).overlay)
     key = _key(records[0].fingerprint, calibration, options)
     store = None if work is None else Cache(work, TRACK_CLIP.work_bytes)
     size = calibration.camera.width, calibration.camera.height

@@ -33,8 +33,32 @@ class CornerConstants(Constants):
 CORNERS = CornerConstants()
 
 
+@dataclass(frozen=True)
+class Peaks:
+    """Where a frame has corners: what of their choice depends on the frame alone, and takes the longest."""
+
+    shape: tuple[int, int]
+    """Height and width of the frame."""
+    u: NDArray[np.intp]
+    """(n,)"""
+    v: NDArray[np.intp]
+    """(n,)"""
+    strength: NDArray[np.float32]
+    """(n,)"""
+
+
+def find_peaks(image: Image, options: TrackingOptions) -> Peaks:
+    """The corners of a (height, width) frame that are the strongest within the spacing."""
+    response = cv2.cornerMinEigenVal(image, blockSize=CORNERS.block_px)
+    reach = round(options.spacing)
+    peaks = response >= cv2.dilate(response, np.ones((reach, reach), np.uint8))
+    peaks &= response > CORNERS.min_response
+    v, u = np.nonzero(peaks)
+    return Peaks((image.shape[0], image.shape[1]), u, v, np.asarray(response[v, u], np.float32))
+
+
 def new_corners(
-    image: Image, occupied: FloatArray, options: TrackingOptions, count: int, hidden: NDArray[np.bool_] | None = None
+    peaks: Peaks, occupied: FloatArray, options: TrackingOptions, count: int, hidden: NDArray[np.bool_] | None = None
 ) -> FloatArray:
     """(m, 2) at most `count` new corners away from the occupied pixels, first the best of each cell that lacks tracks.
 
@@ -42,17 +66,14 @@ def new_corners(
     cells without texture.
 
     Args:
-        image: (height, width) grey values.
+        peaks: Of the frame.
         occupied: (n, 2) pixels of the live tracks.
         options: Target number of tracks, their spacing and the size of a patch.
         count: Number of corners that are wanted.
         hidden: (height, width) where there are to be none.
     """
-    height, width = image.shape
-    response = cv2.cornerMinEigenVal(image, blockSize=CORNERS.block_px)
+    height, width = peaks.shape
     reach = round(options.spacing)
-    peaks = response >= cv2.dilate(response, np.ones((reach, reach), np.uint8))
-    peaks &= response > CORNERS.min_response
     border = options.half_window + CORNERS.border_px
     free = np.zeros((height, width), np.uint8)
     free[border : height - border, border : width - border] = 1
@@ -60,10 +81,10 @@ def new_corners(
         cv2.circle(free, (int(u), int(v)), reach, 0, -1)
     if hidden is not None:
         free[hidden] = 0
-    v, u = np.nonzero(peaks & (free > 0))
+    kept = free[peaks.v, peaks.u] > 0
+    u, v, strength = peaks.u[kept], peaks.v[kept], peaks.strength[kept]
     if len(u) == 0:
         return np.empty((0, 2))
-    strength = response[v, u]
     cell = max(CORNERS.min_cell_px, np.sqrt(CORNERS.per_cell * height * width / options.target))
     columns = int(width // cell) + 1
 

@@ -15,6 +15,7 @@ The reference frame of a track is its first frame.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -26,9 +27,9 @@ from rssc.model import Tracks
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
-from rssc.runtime.threads import run_chunks, thread_count
+from rssc.runtime.threads import run_ahead, run_chunks, thread_count
 from rssc.tracking.bridging import bridges
-from rssc.tracking.corners import new_corners
+from rssc.tracking.corners import Peaks, find_peaks, new_corners
 from rssc.tracking.flow import flow_scale, moves_like_neighbours, predict_by_flow, shrunk
 from rssc.tracking.observations import Observations, tracks_of
 from rssc.tracking.options import DEFAULT_OPTIONS, TrackingOptions
@@ -104,8 +105,8 @@ def track(
         raise InputError(f"images are {images.dtype} {images.shape}; expected uint8 (n, height, width) with n >= 2.")
     options = options or DEFAULT_OPTIONS
     tracker, numbers = Tracker(images[0], options, hidden), np.arange(len(images))
-    for frame in numbers:
-        tracker.advance(int(frame), images[frame])
+    for frame, peaks in enumerate(run_ahead(partial(find_peaks, options=options), images)):
+        tracker.advance(frame, images[frame], peaks)
         report((frame + 1) / len(images))
     corners = tracker.take()
     features = bridges([corners], numbers, lambda frames: images[frames], options, hidden)
@@ -135,14 +136,14 @@ class Tracker:
         self._live = self._born(np.empty((0, 2)), np.empty(0, np.int64))
         self._table: list[Observations] = []
 
-    def advance(self, frame: int, image: Image) -> None:
-        """Follows the live tracks into a frame and adds new ones."""
+    def advance(self, frame: int, image: Image, peaks: Peaks | None = None) -> None:
+        """Follows the live tracks into a frame and adds new ones, from its peaks where these are known already."""
         flow_image = shrunk(image, self._scale)
         if len(self._live.numbers):
             self._follow(frame, flow_image, image)
         self._flow_image = flow_image
         if len(self._live.numbers) < self._options.target:
-            self._detect(frame, image)
+            self._detect(frame, image, peaks or find_peaks(image, self._options))
 
     def take(self) -> Observations:
         """The observations since the last call; they are forgotten here."""
@@ -216,10 +217,10 @@ class Tracker:
         run_chunks(task, _even_chunks(len(slots)))
         return qualities, outcomes
 
-    def _detect(self, frame: int, image: Image) -> None:
+    def _detect(self, frame: int, image: Image, peaks: Peaks) -> None:
         options = self._options
         missing = options.target - len(self._live.numbers)
-        pixels = new_corners(image, self._live.states[:, :2], options, missing, self._hidden)
+        pixels = new_corners(peaks, self._live.states[:, :2], options, missing, self._hidden)
         free = np.setdiff1d(np.arange(len(self._rows)), self._live.slots, assume_unique=True)[: len(pixels)]
         pixels = pixels[: len(free)]
         rows, stats, pulls = self._rows, np.empty((len(free), 3)), np.empty((len(free), 6, 4))
