@@ -36,8 +36,9 @@ def test_steadied_motion_is_told_from_a_hand():
     carried = replace(held, fast_turn=1e-4, fast_travel=4e-4)
     (found,) = find_steadied([carried])
     assert found.cause == "steadied" and "0.10 mrad from rotation, 0.40 from movement" in found.words
-    # One stretch in the hand is enough, and who stands still is told so elsewhere.
+    # As many stretches in the hand are enough, and who stands still is told so elsewhere.
     assert find_steadied([carried, held]) == []
+    assert find_steadied([carried, carried, held]) == [found]
     assert find_steadied([replace(carried, fast_travel=1e-4)]) == []
 
 

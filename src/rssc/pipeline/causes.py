@@ -72,13 +72,17 @@ def find_wrong_models(inference: Inference, board: bool = False, bits_per_pixel:
 
 
 def find_steadied(motions: Sequence[MotionSummary]) -> list[Finding]:
-    """Whether the camera turns less than any hand lets it while it is carried; why a readout is uncertain then."""
+    """Whether in most stretches the camera turns less than any hand lets it while it is carried.
+
+    That is why a readout is uncertain then.
+    """
     steady = [
         one
         for one in motions
         if one.fast_turn < min(CAUSE_LIMITS.steadied_rad, CAUSE_LIMITS.steadied * one.fast_travel)
     ]
-    if len(steady) < len(motions):
+    # A turn that is meant looks like a hand's.
+    if 2 * len(steady) <= len(motions):
         return []
     turn, travel = (1e3 * max(getattr(one, name) for one in steady) for name in ("fast_turn", "fast_travel"))
     words = (
