@@ -9,6 +9,7 @@ All are taken at (m, 2) predicted pixels of the observations of a scene with a t
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, uniform_filter1d
@@ -116,8 +117,9 @@ def _at(read: FloatArray, times: FloatArray, values: FloatArray) -> FloatArray:
 
 def _past_mean(values: FloatArray, samples: float) -> FloatArray:
     """(n, c) mean of the values up to each, with weights that fall by a factor of e over so many samples."""
-    from scipy.signal import lfilter  # slow to import, and not needed by a quick check
-
     kept = float(np.exp(-1 / samples))
-    slow, _ = lfilter([1 - kept], [1, -kept], values, axis=0, zi=kept * values[:1])
-    return np.asarray(slow, np.float64)
+
+    def mean(before: FloatArray, value: FloatArray) -> FloatArray:
+        return kept * before + (1 - kept) * value
+
+    return np.array(list(accumulate(values, mean)))

@@ -19,6 +19,7 @@ from rssc.model.camera import Camera
 from rssc.model.lens import Lens
 from rssc.model.scene import Scene
 from rssc.model.trajectory import Trajectory
+from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.constants import Constants
 
 
@@ -71,6 +72,7 @@ def in_images(found: Calibration, given: Lens) -> Calibration:
     return replace(shown, uncertainty=_budget_in_images(found, shown))
 
 
+@with_serial_blas
 def fit_image_lens(camera: Camera, given: Lens) -> tuple[Lens, FloatArray, FloatArray]:
     """The lens of images that `given` undistorted from those of a camera.
 
@@ -94,12 +96,12 @@ def fit_image_lens(camera: Camera, given: Lens) -> tuple[Lens, FloatArray, Float
 
     rays = sensor.unproject(on_sensor)
     fit = least_squares(errors, np.zeros(len(scale)), args=(rays,), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    response = np.zeros((len(scale), len(sensor.parameters)))
+    changes = np.zeros((len(fit.fun), len(sensor.parameters)))
     for i, value in enumerate(sensor.parameters):
         step = UNDISTORTED.step * max(abs(value), 1.0)
-        moved = [sensor.with_parameters(sensor.parameters + s * np.eye(len(response.T))[i]) for s in (step, -step)]
-        change = np.subtract(*(errors(fit.x, one.unproject(on_sensor)) for one in moved)) / (2 * step)
-        response[:, i] = -np.linalg.lstsq(np.asarray(fit.jac), change, rcond=None)[0]
+        moved = [sensor.with_parameters(sensor.parameters + s * np.eye(len(changes.T))[i]) for s in (step, -step)]
+        changes[:, i] = np.subtract(*(errors(fit.x, one.unproject(on_sensor)) for one in moved)) / (2 * step)
+    response = -np.linalg.lstsq(np.asarray(fit.jac), changes, rcond=None)[0]
     lens = start.with_parameters(start.parameters + fit.x[:-3] * scale[:-3])
     return lens, Rotation.from_rotvec(fit.x[-3:]).as_matrix(), response[:-3] * scale[:-3, None]
 
