@@ -2,8 +2,8 @@
 
 No real lens is a polynomial of few terms. What the first term that a model lacks changes inside the tracked part of the
 image, the other parameters take up; towards the corners, where few tracks are, the difference is free to grow. Its
-coefficient is not estimated, because then the next one would be missing; but what the data and the prior of all radial
-coefficients leave open of it is a part of the error bars, and so is what the data say that it is.
+coefficient is not estimated, because then the next one would be missing; but what the data leave open of it, if it is
+about as large as those before it, is a part of the error bars, and so is what the data say that it is.
 """
 
 import numpy as np
@@ -19,6 +19,9 @@ from rssc.solver.bundle import Adjustment
 _SERIES = {"perspective": ("k1", "k2", "k3"), "fisheye": ("k1", "k2", "k3", "k4", "k5", "k6")}
 """Coefficients of the series; further ones of a perspective lens stand below its fraction line."""
 
+_CHANCE_SIGMAS = 2.0
+"""What an amplitude may be by chance."""
+
 
 def series_covariance(adjustment: Adjustment) -> FloatArray:
     """(k, k) covariance of the estimated parameters from the first radial term that the lens model lacks.
@@ -31,12 +34,14 @@ def series_covariance(adjustment: Adjustment) -> FloatArray:
     fit = fit_patterns(adjustment, _next_term(lens, tracks.pixels + adjustment.residuals)[None])
     if fit is None:
         return np.zeros((len(names), len(names)))
-    variance, prior, follows = float(fit.covariance[0, 0]), _likely_size(lens) ** 2, fit.follows[:, 0]
+    variance, amplitude, follows = float(fit.covariance[0, 0]), float(fit.amplitudes[0]), fit.follows[:, 0]
+    # The residuals may say beyond chance that the series does grow.
+    prior = max(_likely_size(lens) ** 2, amplitude**2 - _CHANCE_SIGMAS**2 * variance)
     kept = prior / (prior + variance)
     movement = _image_movement(adjustment.scene.camera, names, follows)
     if "readout_ratio" in names:
         movement[names.index("readout_ratio")] = follows[names.index("readout_ratio")]
-    return (kept * variance + (kept * float(fit.amplitudes[0])) ** 2) * np.outer(movement, movement)
+    return (kept * variance + (kept * amplitude) ** 2) * np.outer(movement, movement)
 
 
 def _next_term(lens: Lens, pixels: FloatArray) -> FloatArray:
