@@ -2,7 +2,7 @@
 
 The videos are 80 frames of 1920 x 1080 and of 1280 x 720, by hand through a room, as H.264. `rssc calibrate` with its
 report and `rssc check` run as a user runs them; the cold run is the first in an environment, whose kernels have to be
-compiled. Machines differ: limits hold for a machine that takes 91 s for COLMAP's pipeline on clip A, in proportion to what
+compiled. Machines differ: limits hold for one that takes 91 s for COLMAP's pipeline on clip A, in proportion to what
 that takes in this run; COLMAP's own time scatters by a third. Goals are printed beside them; they do not fail.
 """
 
