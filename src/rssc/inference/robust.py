@@ -37,7 +37,7 @@ class RobustConstants(Constants):
     Chosen by hand: weak compared with the data, strong enough to keep an unobserved principal point in the image."""
     distortion_sigma: float = 0.3
     """Standard deviation of the prior on every radial coefficient around zero. Chosen by hand in the same way."""
-    decentring_sigma: float = 0.003
+    decentring_sigma: float = 0.002
     """The same for tangential and thin-prism coefficients, which come from parts that are not quite aligned: usual ones
     are below 0.002, those of a cheap camera 0.005. Without it the principal point is lost in them."""
     max_iterations: int = 30
