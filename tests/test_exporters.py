@@ -163,16 +163,6 @@ def test_tools_see_points_where_we_see_them(tmp_path, format_name, lens, directi
         check_every_line(calibration, format_name, tmp_path, 1.2 * near.most_px + TOLERANCE_PX)
 
 
-def test_a_lens_that_is_far_from_all_that_a_format_holds_is_refused(monkeypatch):
-    calibration = calibration_of(camera_of("fisheye624"))
-    with pytest.warns(UserWarning, match="closest fisheye lens stands for it"):
-        (text,) = export_files(calibration, "kalibr").values()
-    assert b"closest fisheye lens" in text  # whoever only has the file is told, too
-    monkeypatch.setattr(nearest_lens, "_WORST_RMS_PX", 0.0)
-    with pytest.raises(InputError, match="calibrate with the lens fisheye"):
-        export_files(calibration, "kalibr")
-
-
 @pytest.mark.parametrize("ratio", [0.62, 0.0])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("format_name", BLURRED_READERS)

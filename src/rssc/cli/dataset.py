@@ -53,6 +53,7 @@ class Dataset:
                 "output": str(self.output), "for": done.kind, "stretch": done.stretch,
                 "frames": done.frame_numbers.tolist(), "points": done.point_count, "width": camera.width,
                 "height": camera.height, "status": calibration.status, "reasons": calibration.reasons,
+                "doubts": doubts,
             }
         )  # fmt: skip
         terminal.say(

@@ -44,7 +44,12 @@ class Export:
         calibration = Calibration.load(self.calibration)
         with terminal.progress() as progress, terminal.keeping_doubts() as doubts:
             paths = export(calibration, self.to, self.output, self.options, progress=progress)
-        terminal.give({"files": list(map(str, paths)), "status": calibration.status, "reasons": calibration.reasons})
+        terminal.give(
+            {
+                "files": list(map(str, paths)), "status": calibration.status, "reasons": calibration.reasons,
+                "doubts": doubts,
+            }
+        )  # fmt: skip
         names = [str(path) for path in paths]
         said = names if len(names) <= _MOST_NAMES else [names[0], "..", names[-1]]
         terminal.say(f"Written: {', '.join(said)}", wrap=False)
