@@ -4,7 +4,8 @@ Drawn clips that determine a camera are calibrated without a fault, and with eac
 strengths from harmless to gross: many from simulated tracks (`faulty_tracks`), fewer from rendered frames. A fault
 *moves* a parameter where the answer differs from that of the same clip without it by more than 2 of its own sigmas, or
 where there is no answer; the verdict must then name the right cause first. Untagged slow motion whose readout a sensor
-may have cannot be told by any means; such clips are shown, and left out of the figures.
+may have cannot be told by any means, tagged slow motion not from frames that the camera left out in poor light, and
+where the clip without the fault is compressed strongly, little can; such clips are shown, and left out of the figures.
 """
 
 import argparse
@@ -96,6 +97,12 @@ def moves(one: FaultyOutcome, twin: FaultyOutcome | None) -> bool:
     )
 
 
+def is_asked(one: FaultyOutcome, twins: Mapping[tuple[Draw, bool], FaultyOutcome]) -> bool:
+    """Whether the fault can be told at all."""
+    twin = twins.get(_pair(one))
+    return one.case.tellable and (twin is None or twin.outcome.good)
+
+
 def is_right(one: FaultyOutcome) -> bool:
     """Whether the first cause that is named is one that the fault may be called."""
     return bool(one.causes) and one.causes[0] in TRIALS[one.case.fault].right
@@ -123,8 +130,8 @@ def _pair(one: FaultyOutcome) -> tuple[Draw, bool]:
 def figures_of(outcomes: Sequence[FaultyOutcome]) -> Figures:
     """What all outcomes come to."""
     twins = {_pair(one): one for one in outcomes if one.case.fault == CLEAN}
-    clean = list(twins.values())
-    faulty = [one for one in outcomes if one.case.fault != CLEAN and one.case.tellable]
+    clean = [one for one in twins.values() if one.outcome.good]
+    faulty = [one for one in outcomes if one.case.fault != CLEAN and is_asked(one, twins)]
     moved = [one for one in faulty if moves(one, twins.get(_pair(one)))]
     beyond = [one for one in (*clean, *faulty) if is_beyond(one)]
     optical = [one for one in faulty if one.case.fault == "optical_stabilisation" and one.case.strength <= OPTICAL_PX]
@@ -132,7 +139,7 @@ def figures_of(outcomes: Sequence[FaultyOutcome]) -> Figures:
     figures: dict[str, object] = {
         "clips": len(outcomes),
         "rendered": sum(one.case.rendered for one in outcomes),
-        "untellable": sum(not one.case.tellable for one in outcomes),
+        "left_out": len(outcomes) - len(clean) - len(faulty),
         "moved": len(moved),
         "ok_beyond_4_sigma": len(beyond),
         "right_cause_first": _share([is_right(one) for one in moved]),
@@ -218,7 +225,7 @@ def measure(argv: list[str]) -> Figures:
 
 def _remark(one: FaultyOutcome, twins: Mapping[tuple[Draw, bool], FaultyOutcome]) -> str:
     """What there is to say about a clip beside its numbers."""
-    if not one.case.tellable:
+    if not is_asked(one, twins):
         return "  (cannot be told)"
     found = ["OK BEYOND 4 SIGMA"] * is_beyond(one)
     if one.case.fault == CLEAN:

@@ -17,6 +17,7 @@ from benchmarks.drawn_clips import (
     DRAWN_MODELS,
     READOUT,
     DrawnOutcome,
+    bits_per_pixel,
     compare,
     filled_once,
     frames_key,
@@ -51,6 +52,8 @@ _USUAL_READOUT_S = 0.035
 """Of clips without a fault at the most; hardly a sensor that films needs longer."""
 _SLOWEST_READOUT_S = 0.05
 """Video is read faster: 24 frames per second leave 42 ms. A longer readout tells that the file plays too slowly."""
+_USUAL_RATE = 30.5
+"""Frames per second up to which cameras film that are not meant to be slowed down."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,14 @@ class FaultyDraw:
 
     @property
     def tellable(self) -> bool:
-        """Whether footage and file can tell the fault at all: untagged slow motion shows by an impossible readout."""
+        """Whether footage and file can tell the fault at all.
+
+        Untagged slow motion shows by an impossible readout; tagged by a capture rate that is no usual one: otherwise
+        the camera may have left out frames in poor light.
+        """
         played = abs(self.drawn.readout) / self.drawn.fps * self.strength
+        if self.fault == "tagged_slow_motion":
+            return self.drawn.fps > _USUAL_RATE
         return self.fault != "slow_motion" or played > _SLOWEST_READOUT_S
 
     def faults(self, clip: Clip) -> Faults:
@@ -163,7 +172,9 @@ def run_faulty(case: FaultyDraw, cache_to: Path | None) -> FaultyOutcome:
         except RsscError as error:
             outcome = DrawnOutcome(drawn, content, "refused", reasons=(str(error),))
             return FaultyOutcome(case, outcome, ())
-        return _outcome(case, clip, content, found, time.perf_counter() - began)
+        made = _outcome(case, clip, content, found, time.perf_counter() - began)
+        bits = bits_per_pixel(drawn, video) if video.exists() else None
+        return replace(made, outcome=replace(made.outcome, bits_per_pixel=bits))
 
 
 def _outcome(case: FaultyDraw, clip: Clip, content: Content, found: Calibration, seconds: float) -> FaultyOutcome:

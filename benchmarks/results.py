@@ -55,7 +55,7 @@ def run_and_store(name: str, run: Callable[[list[str]], int], argv: list[str]) -
     text, _, last = output.getvalue().rstrip().rpartition("\n")
     result = Result(
         name=name,
-        command=" ".join(["python -m benchmarks", name, *argv]),
+        command=" ".join(["python -m benchmarks", name, *(_anywhere(one) for one in argv)]),
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         commit=_commit(),
         conditions=f"{_processor()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}",
@@ -66,6 +66,11 @@ def run_and_store(name: str, run: Callable[[list[str]], int], argv: list[str]) -
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
     return code
+
+
+def _anywhere(argument: str) -> str:
+    """An argument that does not say where files lie on this machine."""
+    return Path(argument).name if argument.startswith("/") else argument
 
 
 def read_result(name: str) -> Result | None:

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares, minimize_scalar
 import rssc
 from rssc.datasets.golden import adjust_golden, deviation
 from rssc.errors import InputError
-from rssc.inference.robust import lens_priors
+from rssc.inference.lens_priors import lens_priors
 from rssc.kernels import lie
 from rssc.model import LENS_MODELS, Camera, Lens, Neighbours, Scene, Shutter, Tracks, Trajectory
 from rssc.model.poses import camera_centres

@@ -71,6 +71,19 @@ def test_a_camera_that_is_not_rigid_is_named_and_its_bars_hold(kind, strength, c
     assert abs(lens.fx - camera.lens.fx) < 4 * found.covariance.sigma("fx")
 
 
+def test_a_lens_that_breathes_a_little_is_put_right_without_a_word():
+    found, camera = inferred("focus_breathing", 0.001)
+    assert found.departures == ()
+    assert found.uncertainty.parts["camera"]["fx"] > 0
+    lens = found.adjustment.scene.camera.lens
+    assert abs(lens.fx - camera.lens.fx) < 3 * found.covariance.sigma("fx")
+
+
+def test_what_may_be_chance_widens_the_bars_by_its_probability():
+    beliefs = [departures._belief(p) for p in (0.05, 0.01, 1e-3, 1e-4)]
+    np.testing.assert_allclose(beliefs, [0.11, 0.29, 0.73, 0.95], atol=0.01)
+
+
 def hand_held_scene(kind, share, seed=44):
     """Exact tracks of a hand-held clip, with noise, as an electronic stabiliser shows them."""
     options = ClipOptions(640, 480, FRAMES, lens=typical_lens("radial", 640, 480), readout_ratio=0.5, seed=seed)
@@ -90,6 +103,13 @@ def test_frames_that_are_warped_one_by_one_are_called_stabilised(kind):
     assert find_wrong_models(found)[0].cause == "electronic_stabilisation"
     # Nothing tells what the sensor read, so that nothing is taken out.
     assert all(one.left is None for one in found.departures[:1])
+
+
+def test_a_stabiliser_too_weak_to_be_told_for_certain_widens_the_bar_of_the_readout():
+    found = infer(with_trajectory(hand_held_scene("electronic_rows", 0.015)), lens="radial", rough=False)
+    assert found.departures == ()
+    assert found.uncertainty.parts["camera"]["readout_ratio"] > found.uncertainty.parts["noise"]["readout_ratio"]
+    assert abs(found.adjustment.scene.camera.shutter.readout_ratio - 0.5) < 3 * found.covariance.sigma("readout_ratio")
 
 
 def test_a_lens_that_goes_too_far_is_called_by_another_name():

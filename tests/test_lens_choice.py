@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.errors import NotCalibratableError
-from rssc.inference import shared_errors
+from rssc.errors import InputError, NotCalibratableError
+from rssc.inference import lens_choice, shared_errors
 from rssc.inference.evidence import Candidate, effective_parameters, probabilities
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_conversion import ancestors, convert_lens
+from rssc.inference.lens_priors import lens_priors
 from rssc.inference.robust import robust_adjust
 from rssc.inference.shared_errors import shared_error_covariance
 from rssc.model import Camera, Lens, Shutter
@@ -79,6 +80,38 @@ def test_a_lens_of_170_degrees_is_converted_up_to_its_corners():
     assert np.nanpercentile(errors, 90) < 0.5
 
 
+def test_no_conversion_ends_farther_from_the_rays_than_that_of_its_parent():
+    """An action camera's: from the few rays at the centre, ten coefficients of a fisheye once went 900,000 px astray,
+    and the model seemed not to see the scene."""
+    size = (1920, 1080)
+    series = (0.2134, -0.1618, 7e-5, 1.4e-4, -0.0069, 0.4935, -0.175, -0.0336)
+    lens = Lens("full_opencv", 867.8, 886, 985.8, 527.5, series)
+    pixels = np.stack(np.meshgrid(np.linspace(0, size[0] - 1, 15), np.linspace(0, size[1] - 1, 15)), axis=2).reshape(
+        -1, 2
+    )
+    rays = lens.unproject(pixels)
+    seen = np.isfinite(rays).all(axis=1)
+
+    def worst(model):
+        return float(np.abs(convert_lens(lens, model, *size).project(rays[seen]) - pixels[seen]).max())
+
+    assert worst("fisheye624") < worst("thin_prism_fisheye") < worst("fisheye") < 5
+
+
+def test_a_rational_lens_is_not_expected_to_have_a_pole_in_the_image():
+    """One that fitted all tracks once ended at a corner, where no track went."""
+
+    def surprise(*distortion):
+        lens = Lens("full_opencv", 322.1, 327.1, 322.3, 171.3, distortion)
+        prior = lens_priors(Camera(640, 360, lens, Shutter(0.5)))[-1]
+        known = lens.coefficients(tuple(prior.coefficients))
+        return abs(np.dot(known, list(prior.coefficients.values())) - prior.value) / prior.sigma
+
+    assert surprise(-0.2, 0.05, 0, 0, 0, 0, 0, 0) == pytest.approx(0)
+    assert surprise(*typical_lens("full_opencv", 640, 360).distortion) < 2
+    assert surprise(-0.00796, -0.07603, -0.0012, 0.0004, -0.03772, 0.28564, -0.17025, -0.04891) > 3
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.1], ids=["perfect", "noisy"])
 @pytest.mark.parametrize("model", LENS_MODELS)
 def test_no_model_ends_above_the_one_nested_in_it(model, noise):
@@ -125,6 +158,25 @@ def test_observations_that_a_wrong_lens_calls_outliers_come_back(tangential, fou
     kept, all_of_them = len(adjusted(tangential, "radial").scene.tracks), len(tangential.scene.tracks)
     # All but the gross ones, one in a hundred.
     assert kept < 0.97 * all_of_them < 0.98 * all_of_them < len(found[0].adjustment.scene.tracks) < all_of_them
+
+
+def test_a_lens_that_ends_beside_a_point_is_left_out(tangential, monkeypatch):
+    """It once ended the whole calibration."""
+
+    def unless_full(scene, options):
+        if scene.camera.lens.model == "full_opencv":
+            raise InputError("point 880 lies beyond the field of its lens.")
+        return adjust_with(scene, options)
+
+    current = adjusted(tangential, "radial")
+    monkeypatch.setattr(lens_choice, "adjust_with", unless_full)
+    assert (
+        {"radial", "opencv"}
+        <= set(costs_of(choose_lens(current, "auto", COMMON)))
+        <= set(LENS_MODELS) - {"full_opencv"}
+    )
+    with pytest.raises(NotCalibratableError, match="no lens model"):
+        choose_lens(current, "full_opencv", COMMON)
 
 
 def test_a_named_model_is_the_only_candidate(tangential):

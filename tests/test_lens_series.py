@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rssc.inference.lens_priors import lens_priors
 from rssc.inference.lens_series import series_covariance
-from rssc.inference.robust import lens_priors
 from rssc.model import Camera, Lens, Shutter
 from rssc.model.covariance import Covariance
 from rssc.model.projection import compare_projection, projection_uncertainty

@@ -188,6 +188,15 @@ def test_candidate_times_name_what_is_in_question(rng):
     assert "cadence" in [one.name for one in candidate_times(stamps, repeats, Cadence(4, 5, 0))]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_errors_of_stamps_that_look_like_gaps_do_not_change_the_rate(seed):
+    stamps = (np.arange(60) + 0.2 * np.random.default_rng(seed).normal(size=60)) / 24
+    found = {one.name: one.times_s for one in candidate_times(np.sort(stamps), np.zeros(60, bool))}
+    constant = np.diff(found["constant"])
+    assert "even" in found or np.ptp(constant) < 1e-9
+    assert np.diff(found.get("even", found["constant"])).mean() * 24 == pytest.approx(1, abs=0.01)
+
+
 def test_24_pictures_stored_as_30_are_taken_as_24(tmp_path, others):
     write_video(others[stored_pictures(len(others), 4, 5)], tmp_path / "a.mp4", 30.0, crf=20)
     footage = read_footage(tmp_path / "a.mp4")

@@ -209,6 +209,37 @@ def test_strong_compression_is_named_before_what_it_may_be_all_of(bits, noise, a
     assert ("electronic_stabilisation" in found.causes) == ("electronic_stabilisation" in causes)
 
 
+def judged(readout_sigma=1e-3, **found):
+    """The verdict on a simulated scene whose camera may not be rigid."""
+    adjustment = rssc.adjust(simulate_scene(4, frame_count=20, point_count=150, pixel_noise=0.02).scene)
+    names = adjustment.covariance.parameters
+    variances = [readout_sigma**2 if name == "readout_ratio" else 1e-4 for name in names]
+    covariance = Covariance(names, np.diag(variances))
+    uncertainty = Uncertainty(covariance, {"noise": {"readout_ratio": 1.0}})
+    one = StretchResult(
+        Inference(adjustment, uncertainty, (), 0.0, **found), make_stretch(adjustment.scene), 1 / 30,
+        np.ones(20, bool), (), {},
+    )  # fmt: skip
+    return judge(Combined(adjustment.scene.camera, covariance, 1 / 30, (one,), (one.stretch,)))
+
+
+def departure(cause, probability, **options):
+    return Departure(cause, 0.2, probability, np.zeros((5, 5)), np.zeros((0, 2)), **options)
+
+
+def test_what_is_certain_only_beside_another_departure_is_named_after_it():
+    found = judged(departures=(departure("zoom", 1e-6), departure("electronic_stabilisation", 1e-9)))
+    assert found.causes[:2] == ("zoom", "electronic_stabilisation")
+
+
+def test_a_suspicion_is_named_where_the_bars_are_wide_and_nowhere_else():
+    suspected = (departure("electronic_stabilisation", 2e-4, named=False, belief=0.92),)
+    assert "electronic_stabilisation" not in judged(suspected=suspected).causes
+    wide = judged(0.02, suspected=suspected)
+    assert wide.causes[0] == "electronic_stabilisation" and wide.status == "weak"
+    assert not any("faster motion" in reason for reason in wide.reasons)
+
+
 def test_summary_of_a_simulated_walk():
     truth = simulate_scene(4, frame_count=30, point_count=200).truth
     found = summarise_motion(truth)

@@ -112,9 +112,18 @@ def test_a_fault_moves_a_parameter_away_from_the_twin():
 def test_slow_motion_that_nothing_tells_is_not_counted():
     hidden = made_up("slow_motion", 9.0, strength=1.25)
     assert not hidden.case.tellable and made_up("slow_motion", strength=3.0).case.tellable
-    assert made_up("tagged_slow_motion", strength=1.25).case.tellable
+    tagged = made_up("tagged_slow_motion", strength=4.0).case
+    assert not tagged.tellable and replace(tagged, drawn=replace(tagged.drawn, fps=120.0)).tellable
     assert failed_by([made_up(), made_up("zoom", 9.0, "weak", ["zoom"]), hidden]) == []
-    assert figures_of([hidden])["untellable"] == 1
+    assert figures_of([hidden])["left_out"] == 1
+
+
+def test_clips_that_are_compressed_strongly_without_the_fault_are_not_counted():
+    strong = made_up(status="weak", named=["compression"], seed=5003)
+    strong = replace(strong, outcome=replace(strong.outcome, bits_per_pixel=0.02))
+    hidden = made_up("zoom", 9.0, named=["compression"], seed=5003)
+    assert failed_by([made_up(), made_up("zoom", 9.0, "weak", ["zoom"]), strong, hidden]) == []
+    assert figures_of([strong, hidden])["left_out"] == 2
 
 
 def test_the_first_cause_counts():

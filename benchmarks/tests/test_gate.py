@@ -137,14 +137,14 @@ def test_results_are_stored_and_documented(monkeypatch, tmp_path, capsys):
         print(json.dumps({"figure": 1.5}))
         return 1
 
-    assert results.run_and_store("golden", benchmark, ["--fast"]) == 1
+    assert results.run_and_store("golden", benchmark, ["--fast", "--keep", str(tmp_path / "kept")]) == 1
     assert "of two lines" in capsys.readouterr().out
     result = results.read_result("golden")
     assert result is not None
     assert (result.text, result.figures, result.exit_code) == ("a table\n  of two lines", {"figure": 1.5}, 1)
     page = document.document()
     assert "```text\na table\n  of two lines\n```" in page
-    assert "`python -m benchmarks golden --fast`" in page
+    assert "`python -m benchmarks golden --fast --keep kept`" in page
     assert all(f"| {name} |" in page for name in BASELINE)
 
 

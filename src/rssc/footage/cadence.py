@@ -53,7 +53,8 @@ class CadenceConstants(Constants):
     frozen: int = 4
     """Repeats in a row that are no pattern: the picture froze."""
     uneven: float = 0.1
-    """Largest deviation of intervals from the usual one, over it, where frames are stored evenly. By hand."""
+    """Largest deviation of intervals from the usual one, over it, where frames are stored evenly; and of stamps from
+    their grid, root mean square, where their gaps can be told from their errors. By hand."""
 
 
 CADENCE = CadenceConstants()
@@ -153,6 +154,9 @@ def candidate_times(times_s: FloatArray, repeats: Mask, cadence: Cadence | None 
         TimesCandidate("constant", f"at a constant {1 / interval:.2f} per second, with gaps", constant - constant[0]),
     ]
     if repeats.any() or np.any(np.diff(constant) > 1.5 * interval):
+        if not repeats.any() and np.std(stamps - constant) > CADENCE.uneven * interval:
+            # Errors of stamps look like gaps, and the grid that has them is too fine; but they do not add up.
+            interval = float(np.polyfit(np.arange(len(stamps)), stamps, 1)[0])
         even: FloatArray = interval * np.arange(len(stamps), dtype=np.float64)
         words = f"one after the other at {1 / interval:.2f} per second, without gaps"
         found.append(TimesCandidate("even", words, even))

@@ -11,8 +11,9 @@ Each departure from the model is a few patterns (`movements`), whose amplitudes 
 
 One that cannot be chance is named, with its amount; the most certain first, others only where they are certain beside
 it. What moves lens parts a little is taken out of the observations, which are adjusted again; what is uncertain of it
-widens the error bars. The slower the rotation that a stabiliser takes back, the less can be told from another focal
-length.
+widens the error bars. One that may be chance, or is small, is not named, but its effect widens the error bars: by the
+probability that it is there. The slower the rotation that a stabiliser takes back, the less can be told from another
+focal length.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,14 @@ class DepartureConstants(Constants):
     """The same for frames that turn within: on simulated tracks (seeds 15001, 15002 and 15010) rigid cameras had 0.5 or
     more, stabilisers that turn back a tenth of the fast rotation 2e-5 or less; jitter of the frame times 6e-3, a real
     Kinect 2e-3."""
+    doubted: float = 0.01
+    """Probability by chance below which a departure that is not believed widens the error bars. Chosen by hand: with
+    0.05 an eighth of all rigid cameras had readouts with bars three times as wide."""
+    usual_odds: float = 0.05
+    """Of any departure before one looks. Chosen by hand: most footage is of rigid cameras."""
+    suspected: float = 0.9
+    """Probability of one that is not believed, from which it is named where the error bars are wide. Chosen by hand: a
+    real Kinect had 0.6."""
     most_way: float = 0.02
     """Largest way of a principal point, root mean square over the image's larger side, that can be a stabilised
     lens's: it moves by a degree or two."""
@@ -60,6 +69,9 @@ class DepartureConstants(Constants):
     least_change: float = 6e-4
     """Smallest change of a focal length, root mean square as a share of it, that is looked at: 0.2 px in the corners of
     640. Stabilised frames (simulated tracks, seed 44) seemed to breathe by 5e-4 beside what they do."""
+    least_turn_px: float = 0.03
+    """Smallest movement by frames that turn within, root mean square, that is named. Chosen by hand: stabilisers move
+    rows by tenths of a pixel; what is less only widens the error bars."""
     span: int = 3
     """Frames before and after a moment that tracks must reach to span it. Chosen by hand."""
     least_tracks: int = 15
@@ -87,10 +99,14 @@ class Departure:
     """(m, 2) how it moves the observations, in pixels."""
     left: FloatArray | None = None
     """(k, k) what it may still do when it is taken out; None where it cannot be."""
+    named: bool = True
+    """Whether it is certain, and so large that it does harm; others only widen the error bars."""
+    belief: float = 1.0
+    """Probability that it is there; 1 where it is certain."""
 
 
 def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
-    """Departures of a te adjustment that cannot be chance, the most certain first."""
+    """Departures of a te adjustment, the most certain first, then those that may be chance."""
     scene = adjustment.scene
     if not _held_together(scene.tracks):
         return ()
@@ -101,21 +117,16 @@ def find_departures(adjustment: Adjustment) -> tuple[Departure, ...]:
         return ()
     ends = np.cumsum([len(own) for own in patterns.values()]).tolist()
     index = {name: list(range(end - len(patterns[name]), end)) for name, end in zip(patterns, ends, strict=True)}
-    while chosen := _believed(scores, index):
-        found: dict[str, Departure] = {}
-        fit = scores.fit(_index(chosen))
-        assert fit is not None
-        held, begin = _held(fit, chosen), 0
-        for name, (own, probability) in chosen.items():
-            part = held.part(slice(begin, begin + len(own)))
-            movement = np.einsum("p,pmc->mc", part.amplitudes, patterns[name])
-            found[name] = _departure(scene, name, part, probability, movement)
-            begin += len(own)
-        small = {name for name, one in found.items() if one.amount < _KINDS[name].least}
-        if not small:
-            return tuple(found.values())
-        index = {name: own for name, own in index.items() if name not in small}
-    return ()
+    chosen = _believed(scores, index)
+    certain = _fitted(scene, scores, chosen, patterns)
+    doubted: list[Departure] = []
+    for name in [name for name in index if name not in chosen]:
+        probability = _probability(scores, chosen, index[name])
+        if probability < DEPARTURES.doubted:
+            one = _fitted(scene, scores, {**chosen, name: (index[name], probability)}, patterns)[-1]
+            belief = _belief(probability)
+            doubted.append(replace(one, belief=belief, matrix=belief * one.matrix, left=None, named=False))
+    return (*certain, *doubted)
 
 
 def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[Adjustment, tuple[Departure, ...]]:
@@ -152,17 +163,42 @@ def _believed(scores: PatternScores, index: Mapping[str, list[int]]) -> _Chosen:
     another."""
     chosen: _Chosen = {}
     while True:
-        before = _index(chosen)
-        found = {
-            name: fit.part(slice(len(before), len(before) + len(own))).probability
-            for name, own in index.items()
-            if name not in chosen and (fit := scores.fit(before + own)) is not None
-        }
+        found = {name: _probability(scores, chosen, own) for name, own in index.items() if name not in chosen}
         certain = {name: found[name] for name in found if found[name] < _KINDS[name].chance}
         if not certain:
             return chosen
         name = min(certain, key=lambda one: certain[one])
         chosen[name] = index[name], certain[name]
+
+
+def _probability(scores: PatternScores, chosen: _Chosen, own: list[int]) -> float:
+    """By chance, of what patterns show beside those that are believed; 1 where nothing tells."""
+    before = _index(chosen)
+    fit = scores.fit(before + own)
+    return 1.0 if fit is None else fit.part(slice(len(before), None)).probability
+
+
+def _belief(probability: float) -> float:
+    """Probability of a departure that is so improbable by chance: -e p log p is the least of the odds against it that
+    this can stand for (Sellke, Bayarri and Berger 2001)."""
+    odds = DEPARTURES.usual_odds / (-np.e * probability * np.log(max(probability, 1e-300)))
+    return float(odds / (1 + odds))
+
+
+def _fitted(
+    scene: Scene, scores: PatternScores, chosen: _Chosen, patterns: Mapping[str, FloatArray]
+) -> list[Departure]:
+    """The chosen departures together."""
+    fit = scores.fit(_index(chosen)) if chosen else None
+    if fit is None:
+        return []
+    held, begin, found = _held(fit, chosen), 0, list[Departure]()
+    for name, (own, probability) in chosen.items():
+        part = held.part(slice(begin, begin + len(own)))
+        movement = np.einsum("p,pmc->mc", part.amplitudes, patterns[name])
+        found.append(_departure(scene, name, part, probability, movement))
+        begin += len(own)
+    return found
 
 
 def _index(chosen: _Chosen) -> list[int]:
@@ -189,6 +225,7 @@ def _departure(scene: Scene, name: str, held: PatternFit, probability: float, mo
         _effect(held, 1.0),
         movement,
         _effect(held, kind.doubt) if removable and kind.doubt is not None else None,
+        amount >= kind.least,
     )
 
 
@@ -228,7 +265,7 @@ class _Kind(NamedTuple):
     unit: Callable[[Scene], float]
     """Sum over the observations of the squared movements, in pixels, that an amount of 1 makes."""
     least: float
-    """Amount below which it does no harm."""
+    """Amount below which it is not named."""
     most: Callable[[Scene], float]
     """Amount up to which it can be taken out."""
     beyond: str
@@ -262,7 +299,7 @@ _KINDS = {
         DEPARTURES.turning_chance,
         None,
         _count,
-        0.0,
+        DEPARTURES.least_turn_px,
         _longest_way,
         "electronic_stabilisation",
     ),

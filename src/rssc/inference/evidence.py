@@ -116,7 +116,7 @@ def effective_parameters(adjustment: Adjustment) -> float:
         covariance.matrix[index[name], index[name]] / prior.sigma**2
         for prior in adjustment.options.priors
         for name in prior.coefficients
-        if name in index
+        if name in index and len(prior.coefficients) == 1
     ]
     return len(index) - float(np.sum(np.minimum(shares, 1.0)))
 

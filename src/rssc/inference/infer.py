@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rssc.inference.choices import CHOICES, try_shutters
-from rssc.inference.departures import Departure, find_departures, take_out
+from rssc.inference.departures import DEPARTURES, Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
 from rssc.inference.lens_series import series_covariance
@@ -63,6 +63,8 @@ class Inference:
     """The same with finer knots where it is fast: negative where these do not follow it either."""
     departures: tuple[Departure, ...] = ()
     """What the camera does that the model does not know."""
+    suspected: tuple[Departure, ...] = ()
+    """What it does most likely, but maybe by chance."""
 
     @property
     def covariance(self) -> Covariance:
@@ -138,7 +140,9 @@ def infer(
         best, departures = take_out(best, departures)
     uncertainty = _assess(best, lenses, departures, doubts(best) if doubts else ())
     moves = alternation(settled), alternation(fine)
-    return Inference(best, uncertainty, lenses, correlation, shutters, *moves, departures)
+    named = tuple(one for one in departures if one.named)
+    suspected = tuple(one for one in departures if DEPARTURES.suspected < one.belief < 1)
+    return Inference(best, uncertainty, lenses, correlation, shutters, *moves, named, suspected)
 
 
 def _choose_shutter_and_lens(
@@ -177,8 +181,8 @@ def _with_camera_and_path(scene: Scene, adjusted: Scene) -> Scene:
 def _rigid_or_not(settled: Adjustment, fine: Adjustment) -> tuple[Adjustment, tuple[Departure, ...]]:
     """The adjustment to go on with, and how its camera is not rigid.
 
-    To knots that are too coarse, a camera that vibrates is not rigid. One that is not rigid with finer knots either is
-    told better with coarse ones, which do not follow what it does as a motion.
+    To knots that are too coarse, a camera that vibrates is not rigid. One that is not rigid with finer knots either, in
+    the same way, is told better with coarse ones, which do not follow what it does as a motion.
 
     Args:
         settled: With two knots per frame.
@@ -188,7 +192,8 @@ def _rigid_or_not(settled: Adjustment, fine: Adjustment) -> tuple[Adjustment, tu
     if fine is settled:
         return settled, departures
     still = find_departures(fine)
-    return (settled, departures) if still and departures else (fine, still)
+    same = {one.cause for one in departures if one.named} & {one.cause for one in still if one.named}
+    return (settled, departures) if same else (fine, still)
 
 
 def _widened(adjustment: Adjustment, correlation: float) -> Uncertainty:

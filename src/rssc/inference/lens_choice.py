@@ -22,7 +22,8 @@ import numpy as np
 from rssc.errors import InputError, NotCalibratableError
 from rssc.inference.evidence import Candidate, probabilities, rank_lenses
 from rssc.inference.lens_conversion import ancestors, convert_lens
-from rssc.inference.robust import lens_priors, restart, robust_options
+from rssc.inference.lens_priors import lens_priors
+from rssc.inference.robust import restart, robust_options
 from rssc.inference.shared_errors import positive_part, shared_error_covariance
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
@@ -55,6 +56,9 @@ class LensChoiceConstants(Constants):
     hopeless: float = 1.2
     """Models whose cost would exceed the lowest by this factor, if every iteration left gained as much as the last one,
     are given up. Chosen by hand: evidence against such a model is overwhelming."""
+    hopeless_cost: float = 100.0
+    """And by this much besides. Chosen by hand: costs are logarithms of likelihoods, and where all are tiny, as on tracks
+    without noise, a factor is no evidence."""
     ruled_out: float = 1e4
     """Square of the distance of a richer model's own coefficients from zero, over their noise, from which the simpler
     one is not adjusted. Chosen by hand: where shared errors raise variances tenfold, no evidence is left for it."""
@@ -95,6 +99,8 @@ def choose_lens(
     for model in _order(camera.lens.model, usable):
         if not walk.rules_out(model):
             walk.visit(model)
+    if not walk.done:
+        raise NotCalibratableError("no lens model can project what the clip shows; film a scene that stands still.")
     walk.settle()
     ranked = rank_lenses(tuple(walk.done.items()))
     return tuple(
@@ -207,10 +213,9 @@ class _Walk:
         parent = self._nearest(model)
         if parent is not None:
             starts.append(_converted(parent.scene, model))
-        found = self._adjust(_closest(starts, self._options))
-        if parent is not None and found.summary.cost > parent.summary.cost:
-            found = self._adjust(starts[-1])
-        self.done[model] = found
+        self._keep(model, self._adjust(_closest(starts, self._options)))
+        if parent is not None and self._is_above(model, parent):
+            self._keep(model, self._adjust(starts[-1]))
 
     def settle(self) -> None:
         """Gives all models the scale of the best, and the children of late ones the chance to follow them."""
@@ -221,17 +226,32 @@ class _Walk:
             self._options = replace(self._options, loss_scale=scale)
             given, self.done = self.done, {}
             for model in sorted(given, key=lambda model: given[model] is not best):
-                self.done[model] = self._adjust(given[model].scene)
+                self._keep(model, self._adjust(given[model].scene))
+            self.done = self.done or given
         for model in [model for model in LENS_MODELS if model in self.done]:
             parent = self._nearest(model)
-            if parent is not None and self.done[model].summary.cost > parent.summary.cost:
-                self.done[model] = self._adjust(_converted(parent.scene, model))
+            if parent is not None and self._is_above(model, parent):
+                self._keep(model, self._adjust(_converted(parent.scene, model)))
+
+    def _keep(self, model: str, found: Adjustment | None) -> None:
+        if found is not None:
+            self.done[model] = found
+
+    def _is_above(self, model: str, parent: Adjustment) -> bool:
+        return model in self.done and self.done[model].summary.cost > parent.summary.cost
 
     def _nearest(self, model: str) -> Adjustment | None:
         """The richest adjusted model that is nested in a model."""
         return next((self.done[name] for name in ancestors(model)[-2::-1] if name in self.done), None)
 
-    def _adjust(self, start: Scene) -> Adjustment:
+    def _adjust(self, start: Scene) -> Adjustment | None:
+        """None where the lens ended beside a point that it has to show, so that it cannot be adjusted further."""
+        try:
+            return self._adjusted(start)
+        except InputError:
+            return None
+
+    def _adjusted(self, start: Scene) -> Adjustment:
         options = replace(self._options, priors=lens_priors(start.camera))
         first = adjust_with(start, replace(options, max_iterations=LENS_CHOICE.first_iterations))
         left = LENS_CHOICE.iterations - LENS_CHOICE.first_iterations
@@ -239,7 +259,8 @@ class _Walk:
         costs = [first.summary.initial_cost, *(step.cost for step in first.summary.iterations)]
         if first.summary.converged:
             return first
-        if costs[-1] - left * (costs[-2] - costs[-1]) > LENS_CHOICE.hopeless * least:
+        expected = costs[-1] - left * (costs[-2] - costs[-1])
+        if expected > LENS_CHOICE.hopeless * least + LENS_CHOICE.hopeless_cost:
             self._hopeless.add(start.camera.lens.model)
             return first
         return adjust_with(first.scene, replace(options, max_iterations=left))

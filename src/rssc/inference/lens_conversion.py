@@ -46,41 +46,71 @@ def convert_lens(lens: Lens, model: str, width: int, height: int) -> Lens:
 
     A model that contains that of `lens` becomes the same lens exactly. Other models are fitted. While fitting, a lens
     may fold back on itself inside the image: it is evaluated beyond its field, where the fit is smooth, because a fit
-    that met the end of the field would stop there, tens of pixels from the optimum.
+    that met the end of the field would stop there, tens of pixels from the optimum. A model that ends farther from the
+    rays than its parent starts again from that: on few rays at the centre, many coefficients go astray.
     """
     if lens.model in ancestors(model):
         return with_coefficients_of(lens, model)
     u, v = np.meshgrid(np.linspace(0, width - 1, CONVERSION.grid), np.linspace(0, height - 1, CONVERSION.grid))
     pixels = np.column_stack([u.ravel(), v.ravel()])
     rays = lens.unproject(pixels)
-    start = _first_guess(lens, model)
-    number, values, _ = start.kernel_arguments
-    far = float(max(width, height))
-    fitted = 0
+    fits = [_Fit(rays[seen], pixels[seen], float(max(width, height))) for seen in _wider_and_wider(rays)]
+    nested: Lens | None = None
+    for name in ancestors(model):
+        found = _first_guess(lens, name)
+        for fit in fits:
+            if fit.determines(found):
+                found = fit.improved(found)
+        if nested is not None and not fits[-1].cost(found) <= fits[-1].cost(nested):
+            found = fits[-1].improved(with_coefficients_of(nested, name))
+        nested = found
+    assert nested is not None
+    return nested
+
+
+def _wider_and_wider(rays: FloatArray) -> list[np.ndarray]:
+    """Which rays to fit, each time more."""
+    chosen: list[np.ndarray] = []
     for cosine in CONVERSION.cosines:
         seen = np.isfinite(rays).all(axis=1) & (rays[:, 2] > cosine)
-        if np.count_nonzero(seen) > max(fitted, len(values)):
-            fitted, values = np.count_nonzero(seen), _fit(number, values, rays[seen], pixels[seen], far)
-    return start.with_parameters(values)
+        if not chosen or seen.sum() > chosen[-1].sum():
+            chosen.append(seen)
+    return chosen
 
 
-def _fit(number: int, values: FloatArray, rays: FloatArray, pixels: FloatArray, far: float) -> FloatArray:
-    """Parameters of the lens model of this number that projects the rays closest to the pixels."""
+@dataclass(frozen=True)
+class _Fit:
+    """Of lenses to rays."""
 
-    def residual(x: FloatArray) -> FloatArray:
-        error = project_points(number, np.append(np.exp(x[:2]), x[2:]), np.inf, rays) - pixels
+    rays: FloatArray
+    pixels: FloatArray
+    far: float
+    """An error as large as can be, in pixels."""
+
+    def determines(self, lens: Lens) -> bool:
+        return len(self.rays) > len(lens.parameters)
+
+    def cost(self, lens: Lens) -> float:
+        square = CONVERSION.loss_scale_px**2
+        return float(square * (np.sqrt(1 + self._residual(lens, lens.parameters) ** 2 / square) - 1).sum())
+
+    def improved(self, lens: Lens) -> Lens:
+        """The lens of the same model that projects the rays closest to the pixels."""
+        start = lens.parameters
+        fit = least_squares(
+            lambda x: self._residual(lens, np.append(np.exp(x[:2]), x[2:])),
+            np.append(np.log(start[:2]), start[2:]),
+            x_scale="jac",
+            loss="soft_l1",
+            f_scale=CONVERSION.loss_scale_px,
+            max_nfev=100,
+        )
+        return lens.with_parameters(np.append(np.exp(fit.x[:2]), fit.x[2:]))
+
+    def _residual(self, lens: Lens, parameters: FloatArray) -> FloatArray:
+        error = project_points(lens.kernel_arguments[0], parameters, np.inf, self.rays) - self.pixels
         # Where the distortion reverses orientation, and near a pole: as wrong as can be.
-        return np.nan_to_num(np.clip(error, -far, far), nan=far).ravel()
-
-    fit = least_squares(
-        residual,
-        np.append(np.log(values[:2]), values[2:]),
-        x_scale="jac",
-        loss="soft_l1",
-        f_scale=CONVERSION.loss_scale_px,
-        max_nfev=100,
-    )
-    return np.append(np.exp(fit.x[:2]), fit.x[2:])
+        return np.nan_to_num(np.clip(error, -self.far, self.far), nan=self.far).ravel()
 
 
 def _first_guess(lens: Lens, model: str) -> Lens:
@@ -88,6 +118,7 @@ def _first_guess(lens: Lens, model: str) -> Lens:
     family = LENS_MODELS[model].family
     if family == lens.family:
         return with_coefficients_of(lens, model)
-    first = sum(lens.coefficients(("k1",))) + _FIRST_TERM[lens.family]
+    above, below = lens.coefficients(("k1", "k4" if family == "fisheye" else ""))
+    first = above - below + _FIRST_TERM[lens.family]
     names = LENS_MODELS[model].coefficients
     return Lens(model, lens.fx, lens.fy, lens.cx, lens.cy, tuple(first if name == "k1" else 0.0 for name in names))

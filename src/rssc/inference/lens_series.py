@@ -8,8 +8,8 @@ about as large as those before it, is a part of the error bars, and so is what t
 
 import numpy as np
 
+from rssc.inference.lens_priors import LENS_PRIORS
 from rssc.inference.patterns import fit_patterns
-from rssc.inference.robust import ROBUST
 from rssc.model.arrays import FloatArray
 from rssc.model.camera import Camera
 from rssc.model.lens import Lens
@@ -67,7 +67,7 @@ def _likely_size(lens: Lens) -> float:
     """Standard deviation of the next coefficient: series that are worth fitting do not grow."""
     # The last two: one may be near zero by chance.
     last = lens.coefficients(_series(lens)[-2:])
-    return float(min(np.abs(last).max(), ROBUST.distortion_sigma)) if last else ROBUST.distortion_sigma
+    return float(min(np.abs(last).max(), LENS_PRIORS.distortion_sigma)) if last else LENS_PRIORS.distortion_sigma
 
 
 def _image_movement(camera: Camera, names: tuple[str, ...], follows: FloatArray) -> FloatArray:

@@ -7,9 +7,10 @@ patterns, M P what is left of them, w the weights of the observations and r thei
 
     information  G = -(P' w M P)        amplitudes  a = -G^-1 P' w r        variance  G^-1 B G^-1
 
-with B that of correlated scores (see `shared_errors`). The residuals are those after one iteration more: where an
-adjustment stopped, they still hold what the next one would take up, and a pattern that is mostly followed would take
-that for its own, because G is small there. The estimate moves with a by F a, where F is what it follows.
+with B that of the correlated scores M P' w (r - M P a) (see `shared_errors`): with those of r itself, what is strong
+would hide in its own variance. The residuals are those after one iteration more: where an adjustment stopped, they
+still hold what the next one would take up, and a pattern that is mostly followed would take that for its own, because
+G is small there. The estimate moves with a by F a, where F is what it follows.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from scipy.special import fdtrc
 
 from rssc.inference.shared_errors import correlated_squares
 from rssc.model.arrays import FloatArray
+from rssc.model.scene import Scene
 from rssc.solver.bundle import Adjustment
 from rssc.solver.perturbation import respond
 from rssc.solver.pose_solver import SingularError
@@ -67,31 +69,34 @@ class PatternScores:
     """(p, p) of the amplitudes, in units in which a pattern moves an observation by a pixel."""
     gradient: FloatArray
     """(p,)"""
-    squares: FloatArray
-    """(p, p) covariance of the gradient, with errors correlated within places and moments."""
+    left: FloatArray
+    """(p, m, 2) what is left of the patterns when all else follows them."""
+    residuals: FloatArray
+    """(m, 2)"""
+    weights: FloatArray
+    """(m,) of the squared residuals."""
     follows: FloatArray
     """(k, p) movement of the estimated parameters."""
     units: FloatArray
     """(p,) pixels that the patterns given move an observation by."""
-    groups: float
+    scene: Scene
 
     def fit(self, chosen: Sequence[int] | None = None) -> PatternFit | None:
         """Amplitudes of some of the patterns, or of all, as if there were no others; None where the residuals do not
         tell them apart."""
         index = np.arange(len(self.units)) if chosen is None else np.asarray(chosen)
-        if self.groups < _GROUPS_PER_PATTERN * len(index):
-            return None
-        block = np.ix_(index, index)
-        values, vectors = np.linalg.eigh(self.information[block])
+        values, vectors = np.linalg.eigh(self.information[np.ix_(index, index)])
         if not values[0] > 1e-9 * max(values[-1], 1e-300):
             return None
-        inverse, units = (vectors / values) @ vectors.T, self.units[index]
-        covariance = inverse @ self.squares[block] @ inverse
+        inverse, units, left = (vectors / values) @ vectors.T, self.units[index], self.left[index]
+        amplitudes = inverse @ self.gradient[index]
+        unexplained = self.weights[:, None] * (self.residuals - np.einsum("p,pmc->mc", amplitudes, left))
+        squares, groups = correlated_squares(self.scene, np.einsum("pmc,mc->mp", left, unexplained))
+        if groups < _GROUPS_PER_PATTERN * len(index):
+            return None
+        covariance = inverse @ squares @ inverse
         return PatternFit(
-            inverse @ self.gradient[index] / units,
-            covariance / np.outer(units, units),
-            self.follows[:, index] * units,
-            self.groups,
+            amplitudes / units, covariance / np.outer(units, units), self.follows[:, index] * units, groups
         )
 
 
@@ -109,15 +114,14 @@ def score_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternScore
         responses = respond(adjustment, patterns)
     except SingularError:
         return None
-    weights, residuals = responses.weights[:, None], np.nan_to_num(responses.residuals)
+    weights, residuals = responses.weights, np.nan_to_num(responses.residuals)
     # A point on the last pixel that a lens sees may be lost by a small step: it tells nothing.
     left = np.nan_to_num([response.residuals for response in responses.each])
-    information = -np.einsum("amc,mo,bmc->ab", patterns, weights, left, optimize=True)
-    gradient = -np.einsum("amc,mo,mc->a", patterns, weights, residuals, optimize=True)
-    scores = np.einsum("amc,mo,mc->ma", left, weights, residuals, optimize=True)
-    squares, groups = correlated_squares(adjustment.scene, scores)
+    information = -np.einsum("amc,m,bmc->ab", patterns, weights, left, optimize=True)
+    gradient = -np.einsum("amc,m,mc->a", patterns, weights, residuals, optimize=True)
     follows = np.array([response.globals for response in responses.each]).T
-    return PatternScores(0.5 * (information + information.T), gradient, squares, follows, units, groups)
+    information = 0.5 * (information + information.T)
+    return PatternScores(information, gradient, left, residuals, weights, follows, units, adjustment.scene)
 
 
 def fit_patterns(adjustment: Adjustment, patterns: FloatArray) -> PatternFit | None:

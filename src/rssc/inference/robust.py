@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rssc.errors import UnexplainedTracksError
+from rssc.inference.lens_priors import lens_priors
 from rssc.model.camera import Camera
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
 from rssc.solver.noise import noise_level
-from rssc.solver.options import AdjustOptions, Prior
+from rssc.solver.options import AdjustOptions
 from rssc.solver.triangulate import triangulate
 
 
@@ -32,14 +33,6 @@ class RobustConstants(Constants):
     """Tracks per frame in the rough adjustment. Chosen by hand: time against accuracy."""
     rough_frame_step: int = 5
     """Frames between those that tracks of the rough adjustment are taken from. Chosen by hand: tracks last longer."""
-    principal_point_share: float = 0.05
-    """Standard deviation of the prior on the principal point around the centre, as a share of the image's larger side.
-    Chosen by hand: weak compared with the data, strong enough to keep an unobserved principal point in the image."""
-    distortion_sigma: float = 0.3
-    """Standard deviation of the prior on every radial coefficient around zero. Chosen by hand in the same way."""
-    decentring_sigma: float = 0.002
-    """The same for tangential and thin-prism coefficients, which come from parts that are not quite aligned: usual ones
-    are below 0.002, those of a cheap camera 0.005. Without it the principal point is lost in them."""
     max_iterations: int = 30
     """Iterations of each of the two adjustments. Chosen by hand: a bound on time."""
     first_tolerance: float = 1e-4
@@ -69,16 +62,6 @@ def robust_options(camera: Camera, common: AdjustOptions | None = None) -> Adjus
     """te with a Cauchy loss and priors on the lens; what is fixed and the motion prior are taken from `common`."""
     common = common or AdjustOptions()
     return replace(common, method="te", loss="cauchy", priors=lens_priors(camera), covariance=False)
-
-
-def lens_priors(camera: Camera) -> tuple[Prior, ...]:
-    """Weak priors that hold for every camera: principal point near the centre, moderate distortion."""
-    spread = ROBUST.principal_point_share * max(camera.width, camera.height)
-    centre = (Prior({"cx": 1.0}, (camera.width - 1) / 2, spread), Prior({"cy": 1.0}, (camera.height - 1) / 2, spread))
-    return centre + tuple(
-        Prior({name: 1.0}, 0.0, ROBUST.distortion_sigma if name.startswith("k") else ROBUST.decentring_sigma)
-        for name in camera.lens.coefficient_names
-    )
 
 
 def restart(scene: Scene, tracks: Tracks) -> Scene:

@@ -67,8 +67,13 @@ def find_wrong_models(inference: Inference, board: bool = False, bits_per_pixel:
     """
     compressed = _find_compression(inference, bits_per_pixel)
     departures = [one for one in inference.departures if not (compressed and _may_be_compression(inference, one))]
-    moves = [_of_departure(one) for one in departures] or _warped_frames(inference) or _unfollowed_motion(inference)
+    moves = _of_departures(departures) or _warped_frames(inference) or _unfollowed_motion(inference)
     return [*compressed, *moves, *([] if board else _misfit(inference))]
+
+
+def find_suspected(inference: Inference) -> list[Finding]:
+    """What may have widened the error bars: not certain enough to be held against footage that has narrow ones."""
+    return _of_departures(inference.suspected)
 
 
 def find_steadied(motions: Sequence[MotionSummary]) -> list[Finding]:
@@ -130,16 +135,25 @@ def _noise_px(inference: Inference) -> float:
     return float(noise_level(np.linalg.norm(inference.adjustment.residuals, axis=1)))
 
 
-def _of_departure(departure: Departure) -> Finding:
-    strength = float(-np.log10(max(departure.probability, 1e-300)))
+def _in_pixels(amount: float) -> str:
+    return f"{amount:.2g} px" if amount < 1 else f"{amount:.1f} px"
+
+
+def _of_departures(departures: Sequence[Departure]) -> list[Finding]:
+    """In their order: each as strong as the strongest after it, which may only be so certain beside it."""
+    strengths = [float(-np.log10(max(one.probability, 1e-300))) for one in departures]
+    return [_of_departure(one, max(strengths[i:])) for i, one in enumerate(departures)]
+
+
+def _of_departure(departure: Departure, strength: float) -> Finding:
     words = {
         "optical_stabilisation": (
-            f"the principal point moves with the camera by about {departure.amount:.1f} px, as with optical "
+            f"the principal point moves with the camera by about {_in_pixels(departure.amount)}, as with optical "
             "stabilisation, or where frames are shifted, which also changes the focal length found"
         ),
         "electronic_stabilisation": (
-            f"frames move within their readout by about {departure.amount:.2g} px unlike they move from one to the "
-            "next, as with electronic stabilisation"
+            f"frames move within their readout by about {_in_pixels(departure.amount)} unlike they move from one to "
+            "the next, as with electronic stabilisation"
         ),
         "focus_breathing": (
             f"the focal length changes by about {100 * departure.amount:.2f} % within the clip, as with autofocus or a "

@@ -12,7 +12,7 @@ from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.model.finding import Finding
 from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
-from rssc.pipeline.causes import find_impossible_readout, find_steadied, find_wrong_models
+from rssc.pipeline.causes import find_impossible_readout, find_steadied, find_suspected, find_wrong_models
 from rssc.pipeline.metadata import different_cameras, file_findings
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
@@ -94,6 +94,8 @@ def judge(combined: Combined) -> Verdict:
     steadied = find_steadied(motions) if uncertain_readout else []
     # What else is found in steadied frames is a sign of that.
     wrong = _unique([*_of_source(results), *steadied, *_wrong_models(combined)])
+    if not (wrong or parts) and any(uncertain_parameters(camera, covariance)):
+        wrong = _unique([finding for one in results for finding in find_suspected(one.inference)])
     # Faster motion does not help where the model is wrong.
     blameless = not (wrong or parts)
     lost, weak = uncertain_parameters(camera, covariance, slow=blameless)
