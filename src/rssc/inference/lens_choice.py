@@ -57,8 +57,8 @@ class LensChoiceConstants(Constants):
     """Models whose cost would exceed the lowest by this factor, if every iteration left gained as much as the last one,
     are given up. Chosen by hand: evidence against such a model is overwhelming."""
     hopeless_cost: float = 100.0
-    """And by this much besides. Chosen by hand: costs are logarithms of likelihoods, and where all are tiny, as on tracks
-    without noise, a factor is no evidence."""
+    """And by this much besides. Chosen by hand: costs are logarithms of likelihoods, and where all are tiny, as on
+    tracks without noise, a factor is no evidence."""
     ruled_out: float = 1e4
     """Square of the distance of a richer model's own coefficients from zero, over their noise, from which the simpler
     one is not adjusted. Chosen by hand: where shared errors raise variances tenfold, no evidence is left for it."""
