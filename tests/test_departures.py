@@ -10,7 +10,7 @@ from rssc.inference.infer import infer
 from rssc.inference.patterns import score_patterns
 from rssc.model import Camera, Shutter
 from rssc.model.scene import Scene
-from rssc.pipeline.causes import find_wrong_models
+from rssc.pipeline.causes import find_slight, find_wrong_models
 from rssc.simulation import simulate_scene
 from rssc.simulation.clip import ClipOptions, render_clip, typical_lens
 from rssc.simulation.faults import faulty_scene, make_faults
@@ -71,9 +71,10 @@ def test_a_camera_that_is_not_rigid_is_named_and_its_bars_hold(kind, strength, c
     assert abs(lens.fx - camera.lens.fx) < 4 * found.covariance.sigma("fx")
 
 
-def test_a_lens_that_breathes_a_little_is_put_right_without_a_word():
+def test_a_lens_that_breathes_a_little_is_put_right_and_only_said():
     found, camera = inferred("focus_breathing", 0.001)
-    assert found.departures == ()
+    assert found.departures == () and find_wrong_models(found) == []
+    assert [one.cause for one in find_slight(found)] == ["focus_breathing"]
     assert found.uncertainty.parts["camera"]["fx"] > 0
     lens = found.adjustment.scene.camera.lens
     assert abs(lens.fx - camera.lens.fx) < 3 * found.covariance.sigma("fx")

@@ -65,6 +65,8 @@ class Inference:
     """What the camera does that the model does not know."""
     suspected: tuple[Departure, ...] = ()
     """What it does most likely, but maybe by chance."""
+    slight: tuple[Departure, ...] = ()
+    """What it does for certain, but too little to do harm: it is put right, or a part of the error bars."""
 
     @property
     def covariance(self) -> Covariance:
@@ -142,7 +144,8 @@ def infer(
     moves = alternation(settled), alternation(fine)
     named = tuple(one for one in departures if one.named)
     suspected = tuple(one for one in departures if DEPARTURES.suspected < one.belief < 1)
-    return Inference(best, uncertainty, lenses, correlation, shutters, *moves, named, suspected)
+    slight = tuple(one for one in departures if one.belief == 1 and not one.named)
+    return Inference(best, uncertainty, lenses, correlation, shutters, *moves, named, suspected, slight)
 
 
 def _choose_shutter_and_lens(

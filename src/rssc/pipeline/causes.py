@@ -1,7 +1,7 @@
 """What an adjusted camera and its motion tell about why the model may be wrong, the most specific first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,6 +74,12 @@ def find_wrong_models(inference: Inference, board: bool = False, bits_per_pixel:
 def find_suspected(inference: Inference) -> list[Finding]:
     """What may have widened the error bars: not certain enough to be held against footage that has narrow ones."""
     return _of_departures(inference.suspected)
+
+
+def find_slight(inference: Inference) -> list[Finding]:
+    """What is certain, but too small to be held against footage: only said."""
+    found = [_of_departure(one, 1.0) for one in inference.slight if one.cause == "focus_breathing"]
+    return [replace(one, words=f"{one.words}: too little to do harm, and put right.") for one in found]
 
 
 def find_steadied(motions: Sequence[MotionSummary]) -> list[Finding]:

@@ -12,7 +12,7 @@ from rssc.model.camera import Camera
 from rssc.model.covariance import SIGMAS_95, Covariance
 from rssc.model.finding import Finding
 from rssc.pipeline.agreement import find_contradictions, find_disagreements, find_readout_frames, name_frames
-from rssc.pipeline.causes import find_impossible_readout, find_steadied, find_suspected, find_wrong_models
+from rssc.pipeline.causes import find_impossible_readout, find_slight, find_steadied, find_suspected, find_wrong_models
 from rssc.pipeline.metadata import different_cameras, file_findings
 from rssc.pipeline.motion_summary import MotionSummary, summarise_motion
 from rssc.pipeline.several import Combined
@@ -106,11 +106,15 @@ def judge(combined: Combined) -> Verdict:
     if blameless:
         weak += advice(motions) if lost or weak else treacherous_motion(motions)
     status: Status = "degenerate" if lost or contradictions else "weak" if weak or not blameless else "ok"
+    slight = _unique([finding for one in results for finding in find_slight(one.inference)])
     of_windows = tuple(dict.fromkeys(note for one in results for note in one.inference.uncertainty.notes))
-    notes = (*_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows)
+    notes = (
+        *_shutter_notes(results, camera, covariance), *_misfit_notes(results), *named, *of_windows,
+        *(one.words for one in slight),
+    )  # fmt: skip
     uncertain = [Finding("uncertain", reason) for reason in (*lost, *weak)]
     harmless = [one for result in results for one in result.findings if not one.doubted]
-    causes = dict.fromkeys(one.cause for one in (*wrong, *parts, *uncertain, *harmless))
+    causes = dict.fromkeys(one.cause for one in (*wrong, *parts, *uncertain, *slight, *harmless))
     # What cannot be told at all comes before what is only doubtful.
     said = (*wrong, *parts) if not lost or contradictions else (*wrong, *uncertain[: len(lost)], *parts)
     reasons = tuple(dict.fromkeys(one.reason for one in (*said, *uncertain)))
