@@ -329,3 +329,19 @@ def test_a_focal_length_that_ran_away_is_not_taken(monkeypatch):
     monkeypatch.setattr(mapping, "judge", lambda _, model, method: SimpleNamespace(
         model=model, order=(0, 0), inlier_fraction=1.0))  # fmt: skip
     assert mapping.map_keyframes(keyframes, ends).model.lens.fx == 3600.0
+
+
+@pytest.mark.parametrize(("cost", "chosen"), [(2.6, "fisheye"), (4.0, "radial")])
+def test_a_lens_that_pairs_of_frames_explain_as_well_is_tried_before_a_good_one_is_taken(monkeypatch, cost, chosen):
+    """A wide lens was once taken for a perspective one of half its focal length, which explained enough."""
+    keyframes = SimpleNamespace(frames=range(10), width=1920, height=1080)
+    guesses = [
+        LensGuess(centred_lens(model, focal, 0.0, 1920, 1080), cost)
+        for model, focal, cost in (("radial", 576.0, 2.5), ("fisheye", 1140.0, cost))
+    ]
+    monkeypatch.setattr(mapping, "map_globally", lambda _, lens: SimpleNamespace(lens=lens, poses=range(10)))
+    monkeypatch.setattr(mapping, "map_incrementally", None)
+    share = {"radial": 0.75, "fisheye": 0.9}
+    monkeypatch.setattr(mapping, "judge", lambda _, model, method: SimpleNamespace(
+        model=model, order=-share[model.lens.model], inlier_fraction=share[model.lens.model]))  # fmt: skip
+    assert mapping.map_keyframes(keyframes, guesses).model.lens.model == chosen

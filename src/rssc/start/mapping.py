@@ -36,7 +36,10 @@ class MappingConstants(Constants):
     enough_frames: float = 0.9
     """A reconstruction of this share of the keyframes ..."""
     enough_inliers: float = 0.7
-    """... and of this share of their observations is accepted without further attempts."""
+    """... and of this share of their observations is accepted without further attempts ..."""
+    close_guess: float = 1.25
+    """... but for lenses whose epipolar cost is within this factor of the best. A GoPro's fisheye and a perspective
+    lens of half its focal length had the same, and the wrong one explains three quarters of the observations."""
     min_frames: int = 3
     """Keyframes that a reconstruction must have."""
     min_inliers: float = 0.25
@@ -87,7 +90,8 @@ class Fit:
 
 
 def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
-    """The first attempt that explains the keyframes well enough, or the best of all.
+    """The first attempt that explains the keyframes well enough, or a better one of a lens that pairs of frames explain
+    as well; the best of all where none is good enough.
 
     Global mapping comes first, because incremental mapping often fails on video with little parallax.
 
@@ -98,6 +102,9 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     attempts.insert(MAPPING.incremental_attempt, (guesses[0], "incremental"))
     best: Fit | None = None
     for guess, method in attempts:
+        close = method == "global" and guess.cost < MAPPING.close_guess * guesses[0].cost
+        if best is not None and _is_enough(best, keyframes) and not close:
+            continue
         mapper = map_globally if method == "global" else map_incrementally
         model = mapper(keyframes, guess.lens)
         if model is None or not _is_sane(model.lens, keyframes) or _ran_away(model.lens, guess.lens, keyframes):
@@ -105,15 +112,18 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
         fit = judge(keyframes, model, method)
         if best is None or fit.order < best.order:
             best = fit
-        enough_frames = len(best.model.poses) >= MAPPING.enough_frames * len(keyframes.frames)
-        if enough_frames and best.inlier_fraction > MAPPING.enough_inliers:
-            break
     if best is None or len(best.model.poses) < MAPPING.min_frames or best.inlier_fraction < MAPPING.min_inliers:
         raise UnexplainedTracksError(
             f"no camera motion explains the tracks of {len(keyframes.frames)} keyframes; "
             f"use at least {MAPPING.min_frames} frames of a static scene in which the camera moves sideways and turns."
         )
     return best
+
+
+def _is_enough(fit: Fit, keyframes: Keyframes) -> bool:
+    """Whether a reconstruction explains the keyframes well enough."""
+    enough_frames = len(fit.model.poses) >= MAPPING.enough_frames * len(keyframes.frames)
+    return enough_frames and fit.inlier_fraction > MAPPING.enough_inliers
 
 
 def _is_sane(lens: Lens, keyframes: Keyframes) -> bool:
