@@ -38,8 +38,9 @@ class MappingConstants(Constants):
     enough_inliers: float = 0.7
     """... and of this share of their observations is accepted without further attempts ..."""
     close_guess: float = 1.25
-    """... but for lenses whose epipolar cost is within this factor of the best. A GoPro's fisheye and a perspective
-    lens of half its focal length had the same, and the wrong one explains three quarters of the observations."""
+    """... but for lenses whose epipolar cost is within this factor of the best, which are all followed to the end. A
+    GoPro's fisheye and a perspective lens of half its focal length had the same, and the wrong one explains three
+    quarters of the observations."""
     min_frames: int = 3
     """Keyframes that a reconstruction must have."""
     min_inliers: float = 0.25
@@ -89,9 +90,9 @@ class Fit:
         return -len(self.model.poses), self.cost
 
 
-def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
-    """The first attempt that explains the keyframes well enough, or a better one of a lens that pairs of frames explain
-    as well; the best of all where none is good enough.
+def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> list[Fit]:
+    """The first attempt that explains the keyframes well enough, or the best of all; and those of other lenses that
+    pairs of frames explain as well.
 
     Global mapping comes first, because incremental mapping often fails on video with little parallax.
 
@@ -101,9 +102,10 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
     attempts: list[tuple[LensGuess, Mapper]] = [(guess, "global") for guess in guesses[: MAPPING.max_guesses]]
     attempts.insert(MAPPING.incremental_attempt, (guesses[0], "incremental"))
     best: Fit | None = None
+    close: list[Fit] = []
     for guess, method in attempts:
-        close = method == "global" and guess.cost < MAPPING.close_guess * guesses[0].cost
-        if best is not None and _is_enough(best, keyframes) and not close:
+        is_close = method == "global" and guess.cost < MAPPING.close_guess * guesses[0].cost
+        if best is not None and _is_enough(best, keyframes) and not is_close:
             continue
         mapper = map_globally if method == "global" else map_incrementally
         model = mapper(keyframes, guess.lens)
@@ -112,12 +114,19 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> Fit:
         fit = judge(keyframes, model, method)
         if best is None or fit.order < best.order:
             best = fit
-    if best is None or len(best.model.poses) < MAPPING.min_frames or best.inlier_fraction < MAPPING.min_inliers:
+        if is_close and _is_usable(fit):
+            close.append(fit)
+    if best is None or not _is_usable(best):
         raise UnexplainedTracksError(
             f"no camera motion explains the tracks of {len(keyframes.frames)} keyframes; "
             f"use at least {MAPPING.min_frames} frames of a static scene in which the camera moves sideways and turns."
         )
-    return best
+    return [best, *(fit for fit in close if fit is not best)]
+
+
+def _is_usable(fit: Fit) -> bool:
+    """Whether a reconstruction explains anything."""
+    return len(fit.model.poses) >= MAPPING.min_frames and fit.inlier_fraction >= MAPPING.min_inliers
 
 
 def _is_enough(fit: Fit, keyframes: Keyframes) -> bool:

@@ -36,8 +36,8 @@ from rssc.start.keyframes import (
     displacement,
     wide_pairs,
 )
-from rssc.start.lens_search import families_of, rank_lenses
-from rssc.start.mapping import MAPPING, choose_lens, map_keyframes, parallax, refine_readout
+from rssc.start.lens_search import LensGuess, families_of, rank_lenses
+from rssc.start.mapping import MAPPING, Fit, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.start.rough_readout import rectified, rough_readout
 from rssc.start.start import Axis, Start, interpolate_poses
 
@@ -124,14 +124,12 @@ def reconstruct(
 
     report(0.3)
     keyframes = choose_keyframes(views_at(readout_ratio), width, height, max_error)
-    fit = map_keyframes(keyframes, guesses)
+    mapped = map_keyframes(keyframes, guesses)
 
     report(0.65)
-    fit = choose_lens(keyframes, fit, guesses, MAPPING.rough_gain)
-    readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
+    found = [_refined(keyframes, fit, guesses, views_at, readout_ratio) for fit in mapped]
+    readout_ratio, keyframes, fit = min(found, key=lambda one: one[2].order)
     views = views_at(readout_ratio)
-    keyframes = keyframes.moved(views)
-    fit = choose_lens(keyframes, fit, guesses, MAPPING.fine_gain)
 
     report(0.95)
     poses = dict(fit.model.poses)
@@ -163,6 +161,20 @@ def reconstruct(
         point_count=int(np.isfinite(fit.model.points[:, 0]).sum()),
         parallax_deg=angle,
     )
+
+
+def _refined(
+    keyframes: Keyframes,
+    fit: Fit,
+    guesses: Sequence[LensGuess],
+    views_at: Callable[[float], FrameViews],
+    readout_ratio: float,
+) -> tuple[float, Keyframes, Fit]:
+    """Readout ratio, keyframes in the middle of that readout, and the fit with the lens that they support."""
+    fit = choose_lens(keyframes, fit, guesses, MAPPING.rough_gain)
+    readout_ratio, fit = refine_readout(keyframes, fit, views_at, readout_ratio)
+    keyframes = keyframes.moved(views_at(readout_ratio))
+    return readout_ratio, keyframes, choose_lens(keyframes, fit, guesses, MAPPING.fine_gain)
 
 
 def read_colmap_model(
