@@ -33,11 +33,12 @@ from rssc.kernels.bundle.order import Order, fill
 from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State, linearise, pose_count
 from rssc.kernels.bundle.system import Elimination, Reduced, Support, add_blocks, find_pose
 from rssc.kernels.jit import kernel, part
+from rssc.kernels.products import UNIT, WIDTH, add_product, add_square, add_tile
 from rssc.kernels.robust import loss
 
-TILE_POSES = 4
-TILE = 6 * TILE_POSES
-"""Columns of S that are eliminated together: enough for BLAS, few enough to leave out what points do not touch."""
+TILE = WIDTH
+"""Columns of S that are eliminated together: few enough to leave out what points do not touch."""
+TILE_POSES = TILE // 6
 _POSES, _SIX = np.uint64(TILE_POSES), np.uint64(6)
 _LEAST_PIVOT = 1e-10
 """Of a point, as a share of the diagonal: reached at 100,000 times the path of the camera that sees it."""
@@ -126,7 +127,7 @@ def _gather(support, k, size, count, batch, elimination):
     """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
     rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
     w, g, b, v = elimination.coupling, elimination.coupling_global, elimination.z, elimination.factor
-    global_count, columns = g.shape[2], np.uint64(size)
+    global_count, columns, last = g.shape[2], np.uint64(size), rows.shape[1] - 1
     for i in range(count):
         p, upper, lower = owners[i], 2 * i, 2 * i + 1
         x0, x1, x2 = d_point[upper, 0], d_point[upper, 1], d_point[upper, 2]
@@ -145,7 +146,7 @@ def _gather(support, k, size, count, batch, elimination):
             g[p, 0, c] += x0 * x + y0 * y
             g[p, 1, c] += x1 * x + y1 * y
             g[p, 2, c] += x2 * x + y2 * y
-        x, y = rows[upper, size + global_count], rows[lower, size + global_count]
+        x, y = rows[upper, last], rows[lower, last]
         b[p, 0] += x0 * x + y0 * y
         b[p, 1] += x1 * x + y1 * y
         b[p, 2] += x2 * x + y2 * y
@@ -258,15 +259,16 @@ def _eliminate_from_band(support, points, damping, reduced, elimination, panels)
     for t in range(tiles):
         panels[t, 3 * begins[t] : 3 * ends[t]] = 0.0
     global_count = len(reduced.corner)
-    beside = np.empty((3 * len(points), global_count + 1))
+    beside = np.zeros((3 * len(points), (global_count + UNIT) // UNIT * UNIT))
     _fill_panels(support, points, first, damping, reduced, elimination, panels, beside)
     border, rhs_pose = reduced.border, reduced.rhs_pose
-    product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, global_count + 1))
+    product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, beside.shape[1]))
     for t in range(tiles):
         begin, end, row = begins[t], ends[t], 6 * first + TILE * t
         if begin >= end:
             continue
-        np.dot(panels[t, 3 * begin : 3 * end].T, beside[3 * begin : 3 * end], product_beside)
+        product_beside[:] = 0.0
+        add_product(panels[t], beside, 3 * begin, 3 * end, product_beside)
         for a in range(min(TILE, len(rhs_pose) - row)):
             rhs_pose[row + a] -= product_beside[a, global_count]
             for b in range(global_count):
@@ -274,9 +276,11 @@ def _eliminate_from_band(support, points, damping, reduced, elimination, panels)
         for u in range(t, tiles):
             low, high = max(begin, begins[u]), min(end, ends[u])
             if low < high:
-                np.dot(panels[t, 3 * low : 3 * high].T, panels[u, 3 * low : 3 * high], product)
+                product[:] = 0.0
+                add_tile(panels[t], panels[u], 3 * low, 3 * high, product)
                 _subtract_tile(reduced.band, product, row, 6 * first + TILE * u)
-    corner = np.dot(beside.T, beside)
+    corner = np.zeros((beside.shape[1], beside.shape[1]))
+    add_product(beside, beside, 0, len(beside), corner)
     for a in range(global_count):
         reduced.rhs_global[a] -= corner[a, global_count]
         for b in range(global_count):
@@ -302,8 +306,7 @@ def accumulate(
     """Adds the points of the blocks [begin, end) to `reduced`, which is zero, and fills their part of `elimination`."""
     batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
-    columns = rows.shape[1]
-    gram, panels = np.empty((columns, columns)), np.empty((0, 0, TILE))
+    panels = np.empty((0, 0, TILE))
     cost = 0.0
     for block in range(begin, end):
         points = order.points[order.blocks[block] : order.blocks[block + 1]]
@@ -315,11 +318,7 @@ def accumulate(
             count = fill(state, spline, rectified, order, at, order.offsets[block + 1], batch)
             linearise(state, k, count, batch)
             cost += _weigh(loss_kind, loss_scale, count, batch)
-            used = rows[: 2 * count]
-            np.dot(used.T, used, gram)
-            for a in range(columns):
-                for b in range(a, columns):
-                    intervals[k, a, b] += gram[a, b]
+            add_square(rows, 2 * count, intervals[k])
             _gather(support, k, size, count, batch, elimination)
             at += count
         if len(reduced.band) > 0:
@@ -336,7 +335,7 @@ def _spread_intervals(reduced, poses):
     intervals, corner, border = reduced.intervals, reduced.corner, reduced.border
     gradient_global, gradient_pose, diagonal = reduced.gradient_global, reduced.gradient_pose, reduced.diagonal_pose
     global_count = len(corner)
-    size, last = 6 * poses, 6 * poses + global_count
+    size, last = 6 * poses, intervals.shape[1] - 1
     for k in range(len(intervals) - poses + 1):
         for a in range(global_count):
             gradient_global[a] += intervals[k, size + a, last]
