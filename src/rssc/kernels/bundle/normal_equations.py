@@ -72,34 +72,36 @@ def _subtract_border(border, rhs, poses, y, f, z):
 
 
 @part
-def _factor(v, damping):
-    """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information.
+def _factor(v, p, damping):
+    """V + damping diag(V) of point p <- its Cholesky factor, in place; False where V carries no information.
 
     What a point that has run to infinity leaves of its pivot along the ray is rounding. Taken for information it
     outweighs all others in what is known of the lens; so pivots have a floor, which holds such points where they are.
     """
     scale = 1.0 + damping
-    v00, v11, v22 = v[0] * scale, v[2] * scale, v[5] * scale
+    v00, v11, v22 = v[p, 0] * scale, v[p, 2] * scale, v[p, 5] * scale
     if not (v00 > 0.0 and v11 > 0.0 and v22 > 0.0):
         return False
     l00 = math.sqrt(v00)
-    l10, l20 = v[1] / l00, v[3] / l00
+    l10, l20 = v[p, 1] / l00, v[p, 3] / l00
     l11 = math.sqrt(max(v11 - l10 * l10, _LEAST_PIVOT * v11))
-    l21 = (v[4] - l20 * l10) / l11
+    l21 = (v[p, 4] - l20 * l10) / l11
     l22 = math.sqrt(max(v22 - l20 * l20 - l21 * l21, _LEAST_PIVOT * v22))
-    v[0], v[1], v[2], v[3], v[4], v[5] = l00, l10, l11, l20, l21, l22
+    v[p, 0], v[p, 1], v[p, 2], v[p, 3], v[p, 4], v[p, 5] = l00, l10, l11, l20, l21, l22
     return True
 
 
 @part
-def forward(factor, rows):
-    """rows (3, c) <- L^-1 rows."""
-    i00, i11, i22 = 1.0 / factor[0], 1.0 / factor[2], 1.0 / factor[5]
-    for c in range(rows.shape[1]):
-        r0 = rows[0, c] * i00
-        r1 = (rows[1, c] - factor[1] * r0) * i11
-        rows[0, c], rows[1, c] = r0, r1
-        rows[2, c] = (rows[2, c] - factor[3] * r0 - factor[4] * r1) * i22
+def forward(factors, p, values, begin, columns):
+    """(3, columns) <- L^-1 (3, columns) for the factor of point p, in place in the flat values from `begin` on."""
+    i00, i11, i22 = 1.0 / factors[p, 0], 1.0 / factors[p, 2], 1.0 / factors[p, 5]
+    l10, l20, l21 = factors[p, 1], factors[p, 3], factors[p, 4]
+    at_0, at_1, at_2 = np.uint64(begin), np.uint64(begin + columns), np.uint64(begin + 2 * columns)
+    for c in range(np.uint64(columns)):
+        r0 = values[at_0 + c] * i00
+        r1 = (values[at_1 + c] - l10 * r0) * i11
+        r2 = (values[at_2 + c] - l20 * r0 - l21 * r1) * i22
+        values[at_0 + c], values[at_1 + c], values[at_2 + c] = r0, r1, r2
 
 
 @part
@@ -159,26 +161,30 @@ def _gather(support, k, size, count, batch, elimination):
 
 
 @part
-def _factor_point(support, p, damping, reduced, elimination):
-    """Turns V, b, G and W of a point into L, z, F and Y; False where it takes no share from the system."""
-    y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]]
-    f, z, factor = elimination.coupling_global[p], elimination.z[p], elimination.factor[p]
-    steepest = max(abs(z[0]), abs(z[1]), abs(z[2]))
-    if not elimination.free[p] or not _factor(factor, damping):
-        factor[:] = 0.0
-        return False
-    reduced.totals[1] = max(reduced.totals[1], steepest)
-    forward(factor, z.reshape(3, 1))
-    forward(factor, f)
-    forward(factor, y.reshape(3, len(y) // 3))
-    return True
+def _factor_points(support, points, damping, elimination):
+    """Turns V, b, G and W of points into L, z, F and Y, with L zero where one takes no share from the system; returns
+    the largest gradient of those that do."""
+    offsets, free, factors, y = support.offsets, elimination.free, elimination.factor, elimination.coupling
+    f, z, global_count = elimination.coupling_global.ravel(), elimination.z.ravel(), elimination.coupling_global.shape[2]
+    largest = 0.0
+    for p in points:
+        steepest = max(abs(z[3 * p]), abs(z[3 * p + 1]), abs(z[3 * p + 2]))
+        if not free[p] or not _factor(factors, p, damping):
+            for a in range(6):
+                factors[p, a] = 0.0
+            continue
+        largest = max(largest, steepest)
+        forward(factors, p, z, 3 * p, 1)
+        forward(factors, p, f, 3 * global_count * p, global_count)
+        forward(factors, p, y, 18 * offsets[p], 6 * (offsets[p + 1] - offsets[p]))
+    return largest
 
 
 @part
-def _eliminate_from_blocks(support, points, damping, reduced, elimination):
-    """Eliminates points from sparse blocks."""
+def _eliminate_from_blocks(support, points, reduced, elimination):
+    """Eliminates factored points from sparse blocks."""
     for p in points:
-        if _factor_point(support, p, damping, reduced, elimination):
+        if elimination.factor[p, 0] > 0.0:
             poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
             y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
             f, z = elimination.coupling_global[p], elimination.z[p]
@@ -202,15 +208,14 @@ def _find_tiles(support, points, first, begins, ends):
 
 
 @part
-def _fill_panels(support, points, first, damping, reduced, elimination, panels, beside):
-    """Factors points, and writes their Y to panels (tiles, 3 points, columns) that are zero, F and z to `beside`."""
+def _fill_panels(support, points, first, elimination, panels, beside):
+    """Writes Y of factored points to panels (tiles, 3 points, columns), and F and z to `beside`, which are all zero."""
     offsets, poses, coupling = support.offsets, support.poses, elimination.coupling
-    f, z = elimination.coupling_global, elimination.z
+    f, z, factors = elimination.coupling_global, elimination.z, elimination.factor
     global_count = f.shape[2]
     for i in range(len(points)):
         p = points[i]
-        if not _factor_point(support, p, damping, reduced, elimination):
-            beside[3 * i : 3 * i + 3] = 0.0
+        if factors[p, 0] == 0.0:
             continue
         size = 6 * (offsets[p + 1] - offsets[p])
         for a in range(3):
@@ -240,8 +245,8 @@ def _subtract_tile(band, product, row, column):
 
 
 @part
-def _eliminate_from_band(support, points, damping, reduced, elimination, panels):
-    """Eliminates points from the band; returns the panels, which grow where they are too few.
+def _eliminate_from_band(support, points, reduced, elimination, panels):
+    """Eliminates factored points from the band; returns the panels, which grow where they are too few.
 
     What one point takes is of rank three, and as large as its support squared: most of the work by far. Points that
     are close in time are stacked, so that it becomes products of matrices, tile of the band by tile.
@@ -260,7 +265,7 @@ def _eliminate_from_band(support, points, damping, reduced, elimination, panels)
         panels[t, 3 * begins[t] : 3 * ends[t]] = 0.0
     global_count = len(reduced.corner)
     beside = np.zeros((3 * len(points), (global_count + UNIT) // UNIT * UNIT))
-    _fill_panels(support, points, first, damping, reduced, elimination, panels, beside)
+    _fill_panels(support, points, first, elimination, panels, beside)
     border, rhs_pose = reduced.border, reduced.rhs_pose
     product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, beside.shape[1]))
     for t in range(tiles):
@@ -307,7 +312,7 @@ def accumulate(
     batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
     panels = np.empty((0, 0, TILE))
-    cost = 0.0
+    cost, steepest = 0.0, 0.0
     for block in range(begin, end):
         points = order.points[order.blocks[block] : order.blocks[block + 1]]
         for p in points:
@@ -321,11 +326,12 @@ def accumulate(
             add_square(rows, 2 * count, intervals[k])
             _gather(support, k, size, count, batch, elimination)
             at += count
+        steepest = max(steepest, _factor_points(support, points, damping, elimination))
         if len(reduced.band) > 0:
-            panels = _eliminate_from_band(support, points, damping, reduced, elimination, panels)
+            panels = _eliminate_from_band(support, points, reduced, elimination, panels)
         else:
-            _eliminate_from_blocks(support, points, damping, reduced, elimination)
-    reduced.totals[0] = cost
+            _eliminate_from_blocks(support, points, reduced, elimination)
+    reduced.totals[0], reduced.totals[1] = cost, steepest
     _spread_intervals(reduced, pose_count(state))
 
 
@@ -365,6 +371,7 @@ def back_substitute(
 ) -> float:
     """Point steps (p, 3) for [begin, end); returns the decrease that the model predicts from the points."""
     predicted = 0.0
+    own_step = np.empty(len(step_pose))
     for p in range(begin, end):
         factor = elimination.factor[p]
         step = steps[p]
@@ -378,10 +385,12 @@ def back_substitute(
         for m in range(count):
             at = 6 * support.poses[support.offsets[p] + m]
             for a in range(6):
-                d = step_pose[at + a]
-                r0 += w[0, 6 * m + a] * d
-                r1 += w[1, 6 * m + a] * d
-                r2 += w[2, 6 * m + a] * d
+                own_step[6 * m + a] = step_pose[at + a]
+        for c in range(np.uint64(6 * count)):
+            d = own_step[c]
+            r0 += w[0, c] * d
+            r1 += w[1, c] * d
+            r2 += w[2, c] * d
         f = elimination.coupling_global[p]
         for b in range(f.shape[1]):
             r0 += f[0, b] * step_global[b]
