@@ -165,7 +165,8 @@ def _factor_points(support, points, damping, elimination):
     """Turns V, b, G and W of points into L, z, F and Y, with L zero where one takes no share from the system; returns
     the largest gradient of those that do."""
     offsets, free, factors, y = support.offsets, elimination.free, elimination.factor, elimination.coupling
-    f, z, global_count = elimination.coupling_global.ravel(), elimination.z.ravel(), elimination.coupling_global.shape[2]
+    f, z = elimination.coupling_global.ravel(), elimination.z.ravel()
+    global_count = elimination.coupling_global.shape[2]
     largest = 0.0
     for p in points:
         steepest = max(abs(z[3 * p]), abs(z[3 * p + 1]), abs(z[3 * p + 2]))
