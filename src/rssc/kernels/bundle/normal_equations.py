@@ -371,41 +371,42 @@ def back_substitute(
     steps: Floats,
 ) -> float:
     """Point steps (p, 3) for [begin, end); returns the decrease that the model predicts from the points."""
-    predicted = 0.0
+    offsets, poses, factors, y = support.offsets, support.poses, elimination.factor, elimination.coupling
+    f, z, global_count = elimination.coupling_global, elimination.z, elimination.coupling_global.shape[2]
+    predicted, share = 0.0, damping / (1.0 + damping)
     own_step = np.empty(len(step_pose))
     for p in range(begin, end):
-        factor = elimination.factor[p]
-        step = steps[p]
-        if factor[0] == 0.0:
-            step[:] = 0.0
+        if factors[p, 0] == 0.0:
+            steps[p, 0], steps[p, 1], steps[p, 2] = 0.0, 0.0, 0.0
             continue
-        z = elimination.z[p]
-        r0, r1, r2 = z[0], z[1], z[2]
-        count = support.offsets[p + 1] - support.offsets[p]
-        w = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * count)
+        l00, l10, l11 = factors[p, 0], factors[p, 1], factors[p, 2]
+        l20, l21, l22 = factors[p, 3], factors[p, 4], factors[p, 5]
+        z0, z1, z2 = z[p, 0], z[p, 1], z[p, 2]
+        r0, r1, r2 = z0, z1, z2
+        first, count = offsets[p], offsets[p + 1] - offsets[p]
         for m in range(count):
-            at = 6 * support.poses[support.offsets[p] + m]
             for a in range(6):
-                own_step[6 * m + a] = step_pose[at + a]
-        for c in range(np.uint64(6 * count)):
+                own_step[6 * m + a] = step_pose[6 * poses[first + m] + a]
+        columns, at_0 = np.uint64(6 * count), np.uint64(18 * first)
+        at_1, at_2 = at_0 + columns, at_0 + columns + columns
+        for c in range(columns):
             d = own_step[c]
-            r0 += w[0, c] * d
-            r1 += w[1, c] * d
-            r2 += w[2, c] * d
-        f = elimination.coupling_global[p]
-        for b in range(f.shape[1]):
-            r0 += f[0, b] * step_global[b]
-            r1 += f[1, b] * step_global[b]
-            r2 += f[2, b] * step_global[b]
-        step[2] = -r2 / factor[5]
-        step[1] = (-r1 - factor[4] * step[2]) / factor[2]
-        step[0] = (-r0 - factor[1] * step[1] - factor[3] * step[2]) / factor[0]
-        share = damping / (1.0 + damping)
-        d0 = share * factor[0] ** 2
-        d1 = share * (factor[1] ** 2 + factor[2] ** 2)
-        d2 = share * (factor[3] ** 2 + factor[4] ** 2 + factor[5] ** 2)
-        b0 = factor[0] * z[0]
-        b1 = factor[1] * z[0] + factor[2] * z[1]
-        b2 = factor[3] * z[0] + factor[4] * z[1] + factor[5] * z[2]
-        predicted += step[0] * (d0 * step[0] - b0) + step[1] * (d1 * step[1] - b1) + step[2] * (d2 * step[2] - b2)
+            r0 += y[at_0 + c] * d
+            r1 += y[at_1 + c] * d
+            r2 += y[at_2 + c] * d
+        for b in range(global_count):
+            r0 += f[p, 0, b] * step_global[b]
+            r1 += f[p, 1, b] * step_global[b]
+            r2 += f[p, 2, b] * step_global[b]
+        s2 = -r2 / l22
+        s1 = (-r1 - l21 * s2) / l11
+        s0 = (-r0 - l10 * s1 - l20 * s2) / l00
+        steps[p, 0], steps[p, 1], steps[p, 2] = s0, s1, s2
+        d0 = share * l00**2
+        d1 = share * (l10**2 + l11**2)
+        d2 = share * (l20**2 + l21**2 + l22**2)
+        b0 = l00 * z0
+        b1 = l10 * z0 + l11 * z1
+        b2 = l20 * z0 + l21 * z1 + l22 * z2
+        predicted += s0 * (d0 * s0 - b0) + s1 * (d1 * s1 - b1) + s2 * (d2 * s2 - b2)
     return predicted
