@@ -6,10 +6,10 @@ import pytest
 from rssc.kernels import lie, spline
 from rssc.kernels.bundle import residuals as kernels
 from rssc.kernels.bundle.batch import make_batch
-from tests.parts import from_python
+from tests.parts import from_python, linearise_one
 from tests.test_lens import LENSES
 
-evaluate, linearise_one = from_python(kernels.evaluate), from_python(kernels.linearise_one)
+evaluate = from_python(kernels.evaluate)
 place, pose_count = from_python(kernels.place), from_python(kernels.pose_count)
 spline_target, rectified_target = from_python(kernels.spline_target), from_python(kernels.rectified_target)
 

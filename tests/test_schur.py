@@ -17,9 +17,9 @@ from rssc.solver.linear_solve import global_information, solve_reduced
 from rssc.solver.options import AdjustOptions, Loss, Prior
 from rssc.solver.problem import build_problem
 from rssc.solver.schur import Reducer
-from tests.parts import from_python
+from tests.parts import from_python, linearise_one
 
-linearise_one, pose_count = from_python(residuals.linearise_one), from_python(residuals.pose_count)
+pose_count = from_python(residuals.pose_count)
 spline_target, rectified_target = from_python(residuals.spline_target), from_python(residuals.rectified_target)
 loss = from_python(loss_kernel)
 

@@ -25,7 +25,7 @@ from rssc.model.covariance import Covariance
 from rssc.model.scene import Scene
 from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.constants import Constants
-from rssc.runtime.threads import balanced_chunks, run_chunks, thread_count
+from rssc.runtime.threads import run_chunks
 from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import global_information
 from rssc.solver.motion_strength import prior_index
@@ -105,13 +105,15 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     told, direction = np.zeros(len(scores)), np.zeros(global_count)
     direction[free] = _readout_direction(information, problem.estimated_names)
 
+    layout = problem.layouts.of(problem.start)
+
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, linear.support, linear.elimination, response, *loss, begin, end, direction,
-            scores, told,
+            problem.start, problem.spline, problem.rectified, linear.support, layout.order, linear.elimination,
+            response, *loss, begin, end, direction, scores, told,
         )  # fmt: skip
 
-    run_chunks(task, balanced_chunks(problem.spline.offsets, thread_count()))
+    run_chunks(task, layout.chunks)
     if not np.isfinite(scores).all():
         # A point lies where the lens shows nothing: this is no estimate.
         return None

@@ -52,7 +52,8 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
         config.CACHE_DIR = str(cache_folder())
         try:
             dispatcher = njit(**_OPTIONS, **options)(function)
-            _compile_in_turn(dispatcher)
+            if not config.DISABLE_JIT:  # then it is the function itself
+                _compile_in_turn(dispatcher)
             return dispatcher
         finally:
             config.CACHE_DIR = before

@@ -22,17 +22,21 @@ import math
 import numpy as np
 
 from rssc.kernels.arrays import Floats
-from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.jit import inlined, kernel, part
 from rssc.kernels.lie import (
     adjoint,
     compose,
     inverse,
     multiply,
+    phi_functions,
+    polynomial,
+    products,
     se3_exp,
     se3_left_jacobian,
     se3_left_jacobian_inverse,
     se3_log,
 )
+from rssc.kernels.vectors import add, matrix_of, matrix_times, scale, times, vector_of
 
 
 @inlined
@@ -75,14 +79,29 @@ def increments(controls: Floats) -> tuple[Floats, Floats]:
     return w, m
 
 
+@part
+def _write_pose(controls, w, k, s, out, i):
+    """Writes the pose on interval k to out[i]; in tuples, because small arrays take longer to allocate than to fill."""
+    b = basis(s)
+    rotation, translation = matrix_of(controls, k, 0), (controls[k, 0, 3], controls[k, 1, 3], controls[k, 2, 3])
+    for m in range(3):
+        p, q = scale(b[m], vector_of(w, k + 1 + m, 0)), scale(b[m], vector_of(w, k + 1 + m, 3))
+        pp = products(p)
+        phi_1, phi_2, phi_3, _, _ = phi_functions(pp[0] + pp[1] + pp[2])
+        translation = add(translation, times(rotation, times(polynomial(phi_2, phi_3, p, pp), q)))
+        rotation = matrix_times(rotation, polynomial(phi_1, phi_2, p, pp))
+    for row in range(3):
+        for column in range(3):
+            out[i, row, column] = rotation[row][column]
+        out[i, row, 3] = translation[row]
+
+
 @kernel
 def pose(controls: Floats, w: Floats, k: int, s: float) -> Floats:
     """(3, 4) pose on interval k."""
-    b = basis(s)
-    out = controls[k]
-    for m in range(3):
-        out = compose(out, se3_exp(b[m] * w[k + 1 + m]))
-    return out
+    out = np.empty((1, 3, 4))
+    _write_pose(controls, w, k, s, out, 0)
+    return out[0]
 
 
 @kernel
@@ -117,10 +136,7 @@ def poses_at(controls: Floats, start: float, spacing: float, times: Floats) -> F
     out = np.empty((len(times), 3, 4))
     for i in range(len(times)):
         k, s = locate(times[i], start, spacing, len(controls))
-        here = pose(controls, w, k, s)
-        for row in range(3):
-            for column in range(4):
-                out[i, row, column] = here[row, column]
+        _write_pose(controls, w, k, s, out, i)
     return out
 
 

@@ -4,6 +4,22 @@ from rssc.kernels.jit import inlined
 
 
 @inlined
+def vector_of(values, n, first):
+    """Three values of row n."""
+    return values[n, first], values[n, first + 1], values[n, first + 2]
+
+
+@inlined
+def matrix_of(values, n, first):
+    """Rows first .. first + 2 of values[n], three columns."""
+    return (
+        (values[n, first, 0], values[n, first, 1], values[n, first, 2]),
+        (values[n, first + 1, 0], values[n, first + 1, 1], values[n, first + 1, 2]),
+        (values[n, first + 2, 0], values[n, first + 2, 1], values[n, first + 2, 2]),
+    )
+
+
+@inlined
 def add(a, b):
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
@@ -42,3 +58,9 @@ def row_times(v, m):
         v[0] * m[0][1] + v[1] * m[1][1] + v[2] * m[2][1],
         v[0] * m[0][2] + v[1] * m[1][2] + v[2] * m[2][2],
     )
+
+
+@inlined
+def matrix_times(a, b):
+    """Matrix times matrix."""
+    return row_times(a[0], b), row_times(a[1], b), row_times(a[2], b)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from rssc.kernels.bundle import system
-from rssc.kernels.bundle.batch import MAX_POSES
+from rssc.kernels.bundle.batch import MAX_POSES, row_length
 from rssc.kernels.bundle.normal_equations import accumulate
 from rssc.kernels.bundle.residuals import State
 from rssc.kernels.motion_prior import motion_prior_blocks
@@ -141,7 +141,7 @@ class Reducer:
     def _reduced_buffers(self, state: State, structure: _Structure) -> list[system.Reduced]:
         pattern, width, chunk_count = structure.pattern, structure.width, len(structure.chunks)
         global_count, pose_count = len(state.parameters), len(state.poses)
-        row_size = 6 * _poses_per_residual(state) + global_count + 1
+        row_size = row_length(_poses_per_residual(state), global_count)
         key = (width, chunk_count)
         if pattern is None and self._buffers is not None and self._buffers[0] == key:
             return self._buffers[1]

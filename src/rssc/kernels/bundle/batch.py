@@ -6,7 +6,8 @@ because everything lies in one array at distances that it knows when it compiles
 so that no residual is left to the scalar rest of a loop.
 
 What leaves the batch are rows: the two rows of residual i are rows[2 i] and rows[2 i + 1], with the derivatives in the
-poses that a residual depends on first, then those in the globals, and last the residual itself.
+poses that a residual depends on first, then those in the globals, zeros up to a whole number of vectors, and last the
+residual itself.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 
 from rssc.kernels.arrays import Floats, Ints
 from rssc.kernels.jit import inlined, kernel
+from rssc.kernels.products import UNIT
 
 LANES = 32
 _VECTOR = 4  # lanes of one instruction
@@ -41,7 +43,7 @@ class Batch(NamedTuple):
     residuals: Ints  # (LANES,) row of each residual in its table; rectified ones are counted after spline ones
     weights: Floats  # (LANES,) one over the standard deviation
     importances: Floats  # (LANES,) factor on the squares
-    rows: Floats  # (2 LANES, 6 poses + globals + 1) derivatives in poses and globals, and the residual
+    rows: Floats  # (2 LANES, row length) derivatives in poses and globals, zeros, and the residual
     d_pose: Floats  # (2 LANES, 6 poses) view of rows
     d_global: Floats  # (2 LANES, globals) view of rows
     d_point: Floats  # (2 LANES, 3)
@@ -50,9 +52,15 @@ class Batch(NamedTuple):
 
 
 @kernel
+def row_length(poses: int, globals_: int) -> int:
+    """Of the rows of residuals that depend on so many poses and global parameters."""
+    return (6 * poses + globals_ + UNIT) // UNIT * UNIT
+
+
+@kernel
 def make_batch(poses: int, globals_: int) -> Batch:
     """A batch of residuals that depend on so many poses and global parameters (the lens, then the readout) each."""
-    rows = np.zeros((2 * LANES, 6 * poses + globals_ + 1))
+    rows = np.zeros((2 * LANES, row_length(poses, globals_)))
     return Batch(
         np.zeros(INCREMENT + 3 * INCREMENT_SIZE),
         np.zeros(LANES, np.int64),

@@ -71,7 +71,7 @@ def reduce_movements(
             if elimination.factor[p, 0] == 0.0:
                 continue  # takes no share
             own, f = z[p], elimination.coupling_global[p]
-            forward(elimination.factor[p], own)
+            forward(elimination.factor, p, z.ravel(), 3 * count_of * p, count_of)
             first, last = support.offsets[p], support.offsets[p + 1]
             y = elimination.coupling[18 * first : 18 * last].reshape(3, 6 * (last - first))
             for m in range(last - first):

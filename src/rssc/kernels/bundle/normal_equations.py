@@ -33,11 +33,12 @@ from rssc.kernels.bundle.order import Order, fill
 from rssc.kernels.bundle.residuals import RectifiedTable, SplineTable, State, linearise, pose_count
 from rssc.kernels.bundle.system import Elimination, Reduced, Support, add_blocks, find_pose
 from rssc.kernels.jit import kernel, part
+from rssc.kernels.products import UNIT, WIDTH, add_product, add_square, add_tile
 from rssc.kernels.robust import loss
 
-TILE_POSES = 4
-TILE = 6 * TILE_POSES
-"""Columns of S that are eliminated together: enough for BLAS, few enough to leave out what points do not touch."""
+TILE = WIDTH
+"""Columns of S that are eliminated together: few enough to leave out what points do not touch."""
+TILE_POSES = TILE // 6
 _POSES, _SIX = np.uint64(TILE_POSES), np.uint64(6)
 _LEAST_PIVOT = 1e-10
 """Of a point, as a share of the diagonal: reached at 100,000 times the path of the camera that sees it."""
@@ -71,34 +72,36 @@ def _subtract_border(border, rhs, poses, y, f, z):
 
 
 @part
-def _factor(v, damping):
-    """V + damping diag(V) <- its Cholesky factor, in place; False where V carries no information.
+def _factor(v, p, damping):
+    """V + damping diag(V) of point p <- its Cholesky factor, in place; False where V carries no information.
 
     What a point that has run to infinity leaves of its pivot along the ray is rounding. Taken for information it
     outweighs all others in what is known of the lens; so pivots have a floor, which holds such points where they are.
     """
     scale = 1.0 + damping
-    v00, v11, v22 = v[0] * scale, v[2] * scale, v[5] * scale
+    v00, v11, v22 = v[p, 0] * scale, v[p, 2] * scale, v[p, 5] * scale
     if not (v00 > 0.0 and v11 > 0.0 and v22 > 0.0):
         return False
     l00 = math.sqrt(v00)
-    l10, l20 = v[1] / l00, v[3] / l00
+    l10, l20 = v[p, 1] / l00, v[p, 3] / l00
     l11 = math.sqrt(max(v11 - l10 * l10, _LEAST_PIVOT * v11))
-    l21 = (v[4] - l20 * l10) / l11
+    l21 = (v[p, 4] - l20 * l10) / l11
     l22 = math.sqrt(max(v22 - l20 * l20 - l21 * l21, _LEAST_PIVOT * v22))
-    v[0], v[1], v[2], v[3], v[4], v[5] = l00, l10, l11, l20, l21, l22
+    v[p, 0], v[p, 1], v[p, 2], v[p, 3], v[p, 4], v[p, 5] = l00, l10, l11, l20, l21, l22
     return True
 
 
 @part
-def forward(factor, rows):
-    """rows (3, c) <- L^-1 rows."""
-    i00, i11, i22 = 1.0 / factor[0], 1.0 / factor[2], 1.0 / factor[5]
-    for c in range(rows.shape[1]):
-        r0 = rows[0, c] * i00
-        r1 = (rows[1, c] - factor[1] * r0) * i11
-        rows[0, c], rows[1, c] = r0, r1
-        rows[2, c] = (rows[2, c] - factor[3] * r0 - factor[4] * r1) * i22
+def forward(factors, p, values, begin, columns):
+    """(3, columns) <- L^-1 (3, columns) for the factor of point p, in place in the flat values from `begin` on."""
+    i00, i11, i22 = 1.0 / factors[p, 0], 1.0 / factors[p, 2], 1.0 / factors[p, 5]
+    l10, l20, l21 = factors[p, 1], factors[p, 3], factors[p, 4]
+    at_0, at_1, at_2 = np.uint64(begin), np.uint64(begin + columns), np.uint64(begin + 2 * columns)
+    for c in range(np.uint64(columns)):
+        r0 = values[at_0 + c] * i00
+        r1 = (values[at_1 + c] - l10 * r0) * i11
+        r2 = (values[at_2 + c] - l20 * r0 - l21 * r1) * i22
+        values[at_0 + c], values[at_1 + c], values[at_2 + c] = r0, r1, r2
 
 
 @part
@@ -126,7 +129,7 @@ def _gather(support, k, size, count, batch, elimination):
     """Adds the weighted rows of a batch to V, b, G and W of their points; `size` pose columns from pose k on."""
     rows, d_point, owners, offsets, poses = batch.rows, batch.d_point, batch.owners, support.offsets, support.poses
     w, g, b, v = elimination.coupling, elimination.coupling_global, elimination.z, elimination.factor
-    global_count, columns = g.shape[2], np.uint64(size)
+    global_count, columns, last = g.shape[2], np.uint64(size), rows.shape[1] - 1
     for i in range(count):
         p, upper, lower = owners[i], 2 * i, 2 * i + 1
         x0, x1, x2 = d_point[upper, 0], d_point[upper, 1], d_point[upper, 2]
@@ -145,7 +148,7 @@ def _gather(support, k, size, count, batch, elimination):
             g[p, 0, c] += x0 * x + y0 * y
             g[p, 1, c] += x1 * x + y1 * y
             g[p, 2, c] += x2 * x + y2 * y
-        x, y = rows[upper, size + global_count], rows[lower, size + global_count]
+        x, y = rows[upper, last], rows[lower, last]
         b[p, 0] += x0 * x + y0 * y
         b[p, 1] += x1 * x + y1 * y
         b[p, 2] += x2 * x + y2 * y
@@ -158,26 +161,31 @@ def _gather(support, k, size, count, batch, elimination):
 
 
 @part
-def _factor_point(support, p, damping, reduced, elimination):
-    """Turns V, b, G and W of a point into L, z, F and Y; False where it takes no share from the system."""
-    y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]]
-    f, z, factor = elimination.coupling_global[p], elimination.z[p], elimination.factor[p]
-    steepest = max(abs(z[0]), abs(z[1]), abs(z[2]))
-    if not elimination.free[p] or not _factor(factor, damping):
-        factor[:] = 0.0
-        return False
-    reduced.totals[1] = max(reduced.totals[1], steepest)
-    forward(factor, z.reshape(3, 1))
-    forward(factor, f)
-    forward(factor, y.reshape(3, len(y) // 3))
-    return True
+def _factor_points(support, points, damping, elimination):
+    """Turns V, b, G and W of points into L, z, F and Y, with L zero where one takes no share from the system; returns
+    the largest gradient of those that do."""
+    offsets, free, factors, y = support.offsets, elimination.free, elimination.factor, elimination.coupling
+    f, z = elimination.coupling_global.ravel(), elimination.z.ravel()
+    global_count = elimination.coupling_global.shape[2]
+    largest = 0.0
+    for p in points:
+        steepest = max(abs(z[3 * p]), abs(z[3 * p + 1]), abs(z[3 * p + 2]))
+        if not free[p] or not _factor(factors, p, damping):
+            for a in range(6):
+                factors[p, a] = 0.0
+            continue
+        largest = max(largest, steepest)
+        forward(factors, p, z, 3 * p, 1)
+        forward(factors, p, f, 3 * global_count * p, global_count)
+        forward(factors, p, y, 18 * offsets[p], 6 * (offsets[p + 1] - offsets[p]))
+    return largest
 
 
 @part
-def _eliminate_from_blocks(support, points, damping, reduced, elimination):
-    """Eliminates points from sparse blocks."""
+def _eliminate_from_blocks(support, points, reduced, elimination):
+    """Eliminates factored points from sparse blocks."""
     for p in points:
-        if _factor_point(support, p, damping, reduced, elimination):
+        if elimination.factor[p, 0] > 0.0:
             poses = support.poses[support.offsets[p] : support.offsets[p + 1]]
             y = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * len(poses))
             f, z = elimination.coupling_global[p], elimination.z[p]
@@ -201,15 +209,14 @@ def _find_tiles(support, points, first, begins, ends):
 
 
 @part
-def _fill_panels(support, points, first, damping, reduced, elimination, panels, beside):
-    """Factors points, and writes their Y to panels (tiles, 3 points, columns) that are zero, F and z to `beside`."""
+def _fill_panels(support, points, first, elimination, panels, beside):
+    """Writes Y of factored points to panels (tiles, 3 points, columns), and F and z to `beside`, which are all zero."""
     offsets, poses, coupling = support.offsets, support.poses, elimination.coupling
-    f, z = elimination.coupling_global, elimination.z
+    f, z, factors = elimination.coupling_global, elimination.z, elimination.factor
     global_count = f.shape[2]
     for i in range(len(points)):
         p = points[i]
-        if not _factor_point(support, p, damping, reduced, elimination):
-            beside[3 * i : 3 * i + 3] = 0.0
+        if factors[p, 0] == 0.0:
             continue
         size = 6 * (offsets[p + 1] - offsets[p])
         for a in range(3):
@@ -239,8 +246,8 @@ def _subtract_tile(band, product, row, column):
 
 
 @part
-def _eliminate_from_band(support, points, damping, reduced, elimination, panels):
-    """Eliminates points from the band; returns the panels, which grow where they are too few.
+def _eliminate_from_band(support, points, reduced, elimination, panels):
+    """Eliminates factored points from the band; returns the panels, which grow where they are too few.
 
     What one point takes is of rank three, and as large as its support squared: most of the work by far. Points that
     are close in time are stacked, so that it becomes products of matrices, tile of the band by tile.
@@ -258,15 +265,16 @@ def _eliminate_from_band(support, points, damping, reduced, elimination, panels)
     for t in range(tiles):
         panels[t, 3 * begins[t] : 3 * ends[t]] = 0.0
     global_count = len(reduced.corner)
-    beside = np.empty((3 * len(points), global_count + 1))
-    _fill_panels(support, points, first, damping, reduced, elimination, panels, beside)
+    beside = np.zeros((3 * len(points), (global_count + UNIT) // UNIT * UNIT))
+    _fill_panels(support, points, first, elimination, panels, beside)
     border, rhs_pose = reduced.border, reduced.rhs_pose
-    product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, global_count + 1))
+    product, product_beside = np.empty((TILE, TILE)), np.empty((TILE, beside.shape[1]))
     for t in range(tiles):
         begin, end, row = begins[t], ends[t], 6 * first + TILE * t
         if begin >= end:
             continue
-        np.dot(panels[t, 3 * begin : 3 * end].T, beside[3 * begin : 3 * end], product_beside)
+        product_beside[:] = 0.0
+        add_product(panels[t], beside, 3 * begin, 3 * end, product_beside)
         for a in range(min(TILE, len(rhs_pose) - row)):
             rhs_pose[row + a] -= product_beside[a, global_count]
             for b in range(global_count):
@@ -274,9 +282,11 @@ def _eliminate_from_band(support, points, damping, reduced, elimination, panels)
         for u in range(t, tiles):
             low, high = max(begin, begins[u]), min(end, ends[u])
             if low < high:
-                np.dot(panels[t, 3 * low : 3 * high].T, panels[u, 3 * low : 3 * high], product)
+                product[:] = 0.0
+                add_tile(panels[t], panels[u], 3 * low, 3 * high, product)
                 _subtract_tile(reduced.band, product, row, 6 * first + TILE * u)
-    corner = np.dot(beside.T, beside)
+    corner = np.zeros((beside.shape[1], beside.shape[1]))
+    add_product(beside, beside, 0, len(beside), corner)
     for a in range(global_count):
         reduced.rhs_global[a] -= corner[a, global_count]
         for b in range(global_count):
@@ -302,9 +312,8 @@ def accumulate(
     """Adds the points of the blocks [begin, end) to `reduced`, which is zero, and fills their part of `elimination`."""
     batch = make_batch(pose_count(state), len(state.parameters))
     rows, intervals, size = batch.rows, reduced.intervals, 6 * pose_count(state)
-    columns = rows.shape[1]
-    gram, panels = np.empty((columns, columns)), np.empty((0, 0, TILE))
-    cost = 0.0
+    panels = np.empty((0, 0, TILE))
+    cost, steepest = 0.0, 0.0
     for block in range(begin, end):
         points = order.points[order.blocks[block] : order.blocks[block + 1]]
         for p in points:
@@ -315,18 +324,15 @@ def accumulate(
             count = fill(state, spline, rectified, order, at, order.offsets[block + 1], batch)
             linearise(state, k, count, batch)
             cost += _weigh(loss_kind, loss_scale, count, batch)
-            used = rows[: 2 * count]
-            np.dot(used.T, used, gram)
-            for a in range(columns):
-                for b in range(a, columns):
-                    intervals[k, a, b] += gram[a, b]
+            add_square(rows, 2 * count, intervals[k])
             _gather(support, k, size, count, batch, elimination)
             at += count
+        steepest = max(steepest, _factor_points(support, points, damping, elimination))
         if len(reduced.band) > 0:
-            panels = _eliminate_from_band(support, points, damping, reduced, elimination, panels)
+            panels = _eliminate_from_band(support, points, reduced, elimination, panels)
         else:
-            _eliminate_from_blocks(support, points, damping, reduced, elimination)
-    reduced.totals[0] = cost
+            _eliminate_from_blocks(support, points, reduced, elimination)
+    reduced.totals[0], reduced.totals[1] = cost, steepest
     _spread_intervals(reduced, pose_count(state))
 
 
@@ -336,7 +342,7 @@ def _spread_intervals(reduced, poses):
     intervals, corner, border = reduced.intervals, reduced.corner, reduced.border
     gradient_global, gradient_pose, diagonal = reduced.gradient_global, reduced.gradient_pose, reduced.diagonal_pose
     global_count = len(corner)
-    size, last = 6 * poses, 6 * poses + global_count
+    size, last = 6 * poses, intervals.shape[1] - 1
     for k in range(len(intervals) - poses + 1):
         for a in range(global_count):
             gradient_global[a] += intervals[k, size + a, last]
@@ -365,38 +371,42 @@ def back_substitute(
     steps: Floats,
 ) -> float:
     """Point steps (p, 3) for [begin, end); returns the decrease that the model predicts from the points."""
-    predicted = 0.0
+    offsets, poses, factors, y = support.offsets, support.poses, elimination.factor, elimination.coupling
+    f, z, global_count = elimination.coupling_global, elimination.z, elimination.coupling_global.shape[2]
+    predicted, share = 0.0, damping / (1.0 + damping)
+    own_step = np.empty(len(step_pose))
     for p in range(begin, end):
-        factor = elimination.factor[p]
-        step = steps[p]
-        if factor[0] == 0.0:
-            step[:] = 0.0
+        if factors[p, 0] == 0.0:
+            steps[p, 0], steps[p, 1], steps[p, 2] = 0.0, 0.0, 0.0
             continue
-        z = elimination.z[p]
-        r0, r1, r2 = z[0], z[1], z[2]
-        count = support.offsets[p + 1] - support.offsets[p]
-        w = elimination.coupling[18 * support.offsets[p] : 18 * support.offsets[p + 1]].reshape(3, 6 * count)
+        l00, l10, l11 = factors[p, 0], factors[p, 1], factors[p, 2]
+        l20, l21, l22 = factors[p, 3], factors[p, 4], factors[p, 5]
+        z0, z1, z2 = z[p, 0], z[p, 1], z[p, 2]
+        r0, r1, r2 = z0, z1, z2
+        first, count = offsets[p], offsets[p + 1] - offsets[p]
         for m in range(count):
-            at = 6 * support.poses[support.offsets[p] + m]
             for a in range(6):
-                d = step_pose[at + a]
-                r0 += w[0, 6 * m + a] * d
-                r1 += w[1, 6 * m + a] * d
-                r2 += w[2, 6 * m + a] * d
-        f = elimination.coupling_global[p]
-        for b in range(f.shape[1]):
-            r0 += f[0, b] * step_global[b]
-            r1 += f[1, b] * step_global[b]
-            r2 += f[2, b] * step_global[b]
-        step[2] = -r2 / factor[5]
-        step[1] = (-r1 - factor[4] * step[2]) / factor[2]
-        step[0] = (-r0 - factor[1] * step[1] - factor[3] * step[2]) / factor[0]
-        share = damping / (1.0 + damping)
-        d0 = share * factor[0] ** 2
-        d1 = share * (factor[1] ** 2 + factor[2] ** 2)
-        d2 = share * (factor[3] ** 2 + factor[4] ** 2 + factor[5] ** 2)
-        b0 = factor[0] * z[0]
-        b1 = factor[1] * z[0] + factor[2] * z[1]
-        b2 = factor[3] * z[0] + factor[4] * z[1] + factor[5] * z[2]
-        predicted += step[0] * (d0 * step[0] - b0) + step[1] * (d1 * step[1] - b1) + step[2] * (d2 * step[2] - b2)
+                own_step[6 * m + a] = step_pose[6 * poses[first + m] + a]
+        columns, at_0 = np.uint64(6 * count), np.uint64(18 * first)
+        at_1, at_2 = at_0 + columns, at_0 + columns + columns
+        for c in range(columns):
+            d = own_step[c]
+            r0 += y[at_0 + c] * d
+            r1 += y[at_1 + c] * d
+            r2 += y[at_2 + c] * d
+        for b in range(global_count):
+            r0 += f[p, 0, b] * step_global[b]
+            r1 += f[p, 1, b] * step_global[b]
+            r2 += f[p, 2, b] * step_global[b]
+        s2 = -r2 / l22
+        s1 = (-r1 - l21 * s2) / l11
+        s0 = (-r0 - l10 * s1 - l20 * s2) / l00
+        steps[p, 0], steps[p, 1], steps[p, 2] = s0, s1, s2
+        d0 = share * l00**2
+        d1 = share * (l10**2 + l11**2)
+        d2 = share * (l20**2 + l21**2 + l22**2)
+        b0 = l00 * z0
+        b1 = l10 * z0 + l11 * z1
+        b2 = l20 * z0 + l21 * z1 + l22 * z2
+        predicted += s0 * (d0 * s0 - b0) + s1 * (d1 * s1 - b1) + s2 * (d2 * s2 - b2)
     return predicted

@@ -231,12 +231,3 @@ def linearise(state, k, count, batch):
                 d_point[2 * i + row, a] = lanes[D_POINT + (3 * row + a) * LANES + i]
             d_time = lanes[D_PLACE + row * LANES + i] * frequency
             rows[2 * i + row, size + lens_count] = d_time * lanes[SHARE + i] - lanes[D_PIXEL + row * LANES + i]
-
-
-@inlined
-def linearise_one(state, target, point, batch):
-    """Residual (eu, ev) of one target; its Jacobian is in the first two rows of the batch."""
-    place(batch.lanes, 0, target, point)
-    linearise(state, target[0], 1, batch)
-    last = batch.rows.shape[1] - 1
-    return batch.rows[0, last], batch.rows[1, last]

@@ -27,28 +27,12 @@ from rssc.kernels.bundle.batch import (
 from rssc.kernels.jit import inlined, part
 from rssc.kernels.lie import phi_series, polynomial, products, q_rows
 from rssc.kernels.spline import basis
-from rssc.kernels.vectors import add, cross, dot, row_times, scale, subtract, times
+from rssc.kernels.vectors import add, cross, dot, matrix_of, row_times, scale, subtract, times, vector_of
 
 # Quantities of one increment in the scratch of a batch: rotation of A_m, the two blocks J and Q of Jl(B_m W_m), y_m,
 # B_m, B_m'.
 _R, _J, _Q, _Y, _B, _DB = 0, 9 * LANES, 18 * LANES, 27 * LANES, 30 * LANES, 31 * LANES
 _FIRST, _SECOND, _THIRD = INCREMENT, INCREMENT + INCREMENT_SIZE, INCREMENT + 2 * INCREMENT_SIZE
-
-
-@inlined
-def _vector(values, n, first):
-    """Three values of row n as a tuple, which stays in registers."""
-    return values[n, first], values[n, first + 1], values[n, first + 2]
-
-
-@inlined
-def _matrix(values, n, first):
-    """Rows first .. first + 2 of values[n], three columns, as a tuple of rows."""
-    return (
-        (values[n, first, 0], values[n, first, 1], values[n, first, 2]),
-        (values[n, first + 1, 0], values[n, first + 1, 1], values[n, first + 1, 2]),
-        (values[n, first + 2, 0], values[n, first + 2, 1], values[n, first + 2, 2]),
-    )
 
 
 @inlined
@@ -70,11 +54,11 @@ def _move(b, rotation, translation, y, lanes, at):
 @part
 def camera_points(controls, w, k, count, lanes):
     """The points of a batch on interval k in camera coordinates; leaves in `lanes` what `pose_rows` needs."""
-    rotation = _matrix(controls, k, 0)
+    rotation = matrix_of(controls, k, 0)
     translation = (controls[k, 0, 3], controls[k, 1, 3], controls[k, 2, 3])
-    rotation_1, translation_1 = _vector(w, k + 1, 0), _vector(w, k + 1, 3)
-    rotation_2, translation_2 = _vector(w, k + 2, 0), _vector(w, k + 2, 3)
-    rotation_3, translation_3 = _vector(w, k + 3, 0), _vector(w, k + 3, 3)
+    rotation_1, translation_1 = vector_of(w, k + 1, 0), vector_of(w, k + 1, 3)
+    rotation_2, translation_2 = vector_of(w, k + 2, 0), vector_of(w, k + 2, 3)
+    rotation_3, translation_3 = vector_of(w, k + 3, 0), vector_of(w, k + 3, 3)
     for i in range(padded(count)):
         b1, b2, b3, db1, db2, db3 = basis(lanes[PLACE + i])
         y = _move(b3, rotation_3, translation_3, load_3(lanes, POINT + i), lanes, _THIRD + i)
@@ -122,13 +106,13 @@ def _pose_row(row, controls_rotation, increments_1, increments_2, increments_3, 
 @inlined
 def _increment(w, transport, n):
     """W_n and the two blocks of M_n as tuples."""
-    return _vector(w, n, 0), _vector(w, n, 3), (_matrix(transport, n, 0), _matrix(transport, n, 3))
+    return vector_of(w, n, 0), vector_of(w, n, 3), (matrix_of(transport, n, 0), matrix_of(transport, n, 3))
 
 
 @part
 def pose_rows(controls, w, transport, k, count, lanes):
     """Carries the derivatives of a batch in the camera points to the four controls, the world points and s."""
-    rotation = _matrix(controls, k, 0)
+    rotation = matrix_of(controls, k, 0)
     first, second = _increment(w, transport, k + 1), _increment(w, transport, k + 2)
     third = _increment(w, transport, k + 3)
     for i in range(padded(count)):

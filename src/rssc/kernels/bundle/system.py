@@ -37,7 +37,7 @@ class Reduced(NamedTuple):
     gradient_pose: Floats  # (6 n,) before the elimination
     gradient_global: Floats  # (g,)
     diagonal_pose: Floats  # (6 n,) of U
-    intervals: Floats  # (n, 6 poses + g + 1, same) upper triangle of the normal matrix of the rows that begin at a pose
+    intervals: Floats  # (n, row length, same) upper triangle of the normal matrix of the rows that begin at a pose
     totals: Floats  # (2,) cost, largest point gradient
 
 
