@@ -6,7 +6,7 @@ The steps:
     shutter    readout by rows, by columns or global, on the same tracks
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
-    motion     a dense spline, as smooth as the data say (see `motion`)
+    motion     a dense spline, as smooth as the data say (see `motion`); near a global shutter, rows or columns again
     lens       once more, with that motion and on all tracks; then outliers and motion once more, with finer knots
                where it is fast
     assess     one calibrated standard deviation per parameter
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rssc.inference.choices import CHOICES, try_shutters
+from rssc.inference.choices import CHOICES, try_axes, try_shutters
 from rssc.inference.departures import DEPARTURES, Departure, find_departures, take_out
 from rssc.inference.evidence import Candidate, independent_share, put_first, track_correlation
 from rssc.inference.lens_choice import choose_lens, lens_spread
@@ -56,7 +56,7 @@ class Inference:
     correlation: float
     """Correlation of a track's residuals from frame to frame."""
     shutters: tuple[Candidate, ...] = ()
-    """"rows", "columns" and "global", on a subset of the tracks."""
+    """"rows", "columns" and "global", on a subset of the tracks; or both axes where these are compared again."""
     alternation: Alternation = field(default_factory=Alternation)
     """Of the motion with two knots per frame: its amount tells fast motion."""
     resolved: Alternation = field(default_factory=Alternation)
@@ -122,6 +122,8 @@ def infer(
         correlation = track_correlation(best)
         return Inference(best, _widened(best, correlation), lenses, correlation, shutters)
     smooth = smooth or find_motion(full, common)
+    if not (rough or prefer) and (axes := try_axes(smooth)):
+        shutters, smooth = axes, axes[0].adjustment
     report(0.7)
     common = replace(common, inflation=variance_inflation(smooth))
     all_tracks = None if "points" in common.fixed else scene.tracks

@@ -186,7 +186,7 @@ def infer_refined(refined: RefinedStretch, method: str, stage: Stages) -> Stretc
     source = str(refined.source)
     stretch = Stretch(final.adjustment.scene, footage.times_s, footage.frame_numbers, footage.names, source)
     return StretchResult(
-        replace(final, lenses=final.lenses or first.lenses, shutters=first.shutters),
+        replace(final, lenses=final.lenses or first.lenses, shutters=final.shutters or first.shutters),
         stretch, footage.frame_interval_s, refined.registered, refined.notes, dict(stage.seconds),
         refined.exposure, footage.findings, footage.cropped, footage.metadata, footage.bits_per_pixel,
     )  # fmt: skip
