@@ -24,7 +24,7 @@ from rssc.inference.evidence import Candidate, probabilities, rank_lenses
 from rssc.inference.lens_conversion import ancestors, convert_lens
 from rssc.inference.lens_priors import lens_priors
 from rssc.inference.robust import restart, robust_options
-from rssc.inference.shared_errors import positive_part, shared_error_covariance
+from rssc.inference.shared_errors import measure_influence, positive_part, shared_error_covariance
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.lens import LENS_MODELS, Family, Lens
@@ -32,7 +32,7 @@ from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
-from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.bundle import Adjustment, adjust_with, with_covariance
 from rssc.solver.noise import loss_scale
 from rssc.solver.options import AdjustOptions
 from rssc.solver.triangulate import sees
@@ -62,6 +62,8 @@ class LensChoiceConstants(Constants):
     ruled_out: float = 1e4
     """Square of the distance of a richer model's own coefficients from zero, over their noise, from which the simpler
     one is not adjusted. Chosen by hand: where shared errors raise variances tenfold, no evidence is left for it."""
+    close_damping: float = 1e-6
+    """Initial damping of all models but the first: they start near their end. Chosen by hand."""
     settled_scale: float = 0.2
     """Change of the loss's scale for which all models are adjusted again. Chosen by hand: a scale that is off by less
     weights the tails a little differently, for all models alike."""
@@ -93,7 +95,7 @@ def choose_lens(
         robust_options(camera, common), knot_spacing=current.options.knot_spacing,
         motion_prior=current.options.motion_prior, rows=current.options.rows,
         prior_scale=current.options.prior_scale, cost_tolerance=LENS_CHOICE.tolerance,
-        covariance=True, loss_scale=current.loss_scale,
+        loss_scale=current.loss_scale,
     )  # fmt: skip
     walk = _Walk(scene, lenses, options)
     for model in _order(camera.lens.model, usable):
@@ -208,14 +210,17 @@ class _Walk:
 
     def visit(self, model: str) -> None:
         """Adjusts a model from the closest start, and again from the one nested in it where it ended above that."""
-        starts = [_with_lens(self._scene, self._lenses[model])]
-        starts += [_converted(one.scene, model) for name, one in self.done.items() if model in ancestors(name)]
         parent = self._nearest(model)
         if parent is not None:
-            starts.append(_converted(parent.scene, model))
+            self._keep(model, self._adjust(_converted(parent.scene, model)))
+            return
+        first = next(iter(self.done.values()), None)
+        if first is None:
+            starts = [_with_lens(self._scene, self._lenses[model])]
+        else:
+            richer = [one for name, one in self.done.items() if model in ancestors(name) and one is not first]
+            starts = [_converted(one.scene, model) for one in (first, *richer)]
         self._keep(model, self._adjust(_closest(starts, self._options)))
-        if parent is not None and self._is_above(model, parent):
-            self._keep(model, self._adjust(starts[-1]))
 
     def settle(self) -> None:
         """Gives all models the scale of the best, and the children of late ones the chance to follow them."""
@@ -234,8 +239,12 @@ class _Walk:
                 self._keep(model, self._adjust(_converted(parent.scene, model)))
 
     def _keep(self, model: str, found: Adjustment | None) -> None:
-        if found is not None:
-            self.done[model] = found
+        if found is None:
+            return
+        self.done[model] = found = with_covariance(found)
+        if model not in self._hopeless:
+            # Asked for later, and at hand now that the same linearisation is.
+            measure_influence(found)
 
     def _is_above(self, model: str, parent: Adjustment) -> bool:
         return model in self.done and self.done[model].summary.cost > parent.summary.cost
@@ -253,6 +262,8 @@ class _Walk:
 
     def _adjusted(self, start: Scene) -> Adjustment:
         options = replace(self._options, priors=lens_priors(start.camera))
+        if self.done:
+            options = replace(options, initial_damping=LENS_CHOICE.close_damping)
         first = adjust_with(start, replace(options, max_iterations=LENS_CHOICE.first_iterations))
         left = LENS_CHOICE.iterations - LENS_CHOICE.first_iterations
         least = min((one.summary.cost for one in self.done.values()), default=np.inf)
@@ -285,7 +296,7 @@ def _closest(starts: list[Scene], options: AdjustOptions) -> Scene:
 
 def _start_cost(start: Scene, options: AdjustOptions) -> float:
     """Cost before the first iteration; infinite where the lens cannot see a point."""
-    options = replace(options, priors=lens_priors(start.camera), max_iterations=0, covariance=False)
+    options = replace(options, priors=lens_priors(start.camera), max_iterations=0)
     try:
         return adjust_with(start, options).summary.initial_cost
     except InputError:

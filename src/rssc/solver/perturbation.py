@@ -16,9 +16,11 @@ from rssc.solver.bundle import Adjustment
 from rssc.solver.levenberg_marquardt import point_steps
 from rssc.solver.linear_solve import solve_reduced, solve_sides
 from rssc.solver.noise import influence_of
+from rssc.solver.optimum import optimum_of
 from rssc.solver.options import LOSSES, Loss
-from rssc.solver.problem import Problem, build_problem, with_parameters, with_spline
-from rssc.solver.schur import Linearisation, Reducer
+from rssc.solver.pose_solver import SingularError
+from rssc.solver.problem import Problem, with_parameters, with_spline
+from rssc.solver.schur import Linearisation
 
 _SHARE = 1e-4
 """Of a step, that residuals are derived along: so little that it is linear, and far above rounding."""
@@ -50,16 +52,18 @@ def respond(adjustment: Adjustment, movements: FloatArray) -> Responses:
     Raises:
         SingularError: The problem is singular.
     """
-    options, problem = adjustment.options, build_problem(adjustment.scene, adjustment.options)
-    state, table = problem.start, problem.spline
+    options = adjustment.options
+    loss = Loss(LOSSES[options.loss], adjustment.loss_scale)
+    problem, state, linear = optimum_of(adjustment.scene, options, loss)
+    if linear is None:
+        raise SingularError
+    table = problem.spline
     residuals = problem.residuals(state)[0]
     lengths = np.linalg.norm(residuals, axis=1) * table.weights
     roots = np.sqrt(influence_of(options.loss, adjustment.loss_scale, lengths)[0]) * table.weights
 
     # Weights are held, so that steps are linear in the movement.
     held = replace(problem, spline=table._replace(weights=roots))
-    reducer = Reducer(held, Loss(LOSSES["none"], 1.0), options.sparse, options.motion_prior)
-    linear = reducer.linearise(state, 0.0)
     poses, globals_, _ = solve_reduced(held, linear)
     rest = _step(held, linear, poses, globals_)
 
