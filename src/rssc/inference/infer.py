@@ -122,7 +122,8 @@ def infer(
     smooth = smooth or find_motion(full, common)
     report(0.7)
     common = replace(common, inflation=variance_inflation(smooth))
-    all_tracks = None if "points" in common.fixed else scene.tracks
+    complete = smooth.scene.tracks.point_count == scene.tracks.point_count
+    all_tracks = None if complete or "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)
     if prefer:
         if all(candidate.name != prefer for candidate in lenses):
