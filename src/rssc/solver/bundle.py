@@ -70,7 +70,7 @@ def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None
     spline, rectified = problem.residuals(state)
     lengths = _whitened_lengths(problem, spline, rectified)
     found = Adjustment(
-        scene=_scene_of(scene, state, settings),
+        scene=scene_of(scene, state, settings),
         summary=summary,
         covariance=Covariance((), np.zeros((0, 0))),
         residuals=spline if len(spline) else rectified,
@@ -158,7 +158,8 @@ def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
         )
 
 
-def _scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
+def scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
+    """The scene with the camera, the motion and the points of a state."""
     camera = scene.camera.with_lens(scene.camera.lens.with_parameters(state.parameters[:-1]))
     camera = camera.with_readout_ratio(float(np.clip(state.parameters[-1], -2, 2)))
     if METHODS[settings.method].free_poses:
