@@ -7,8 +7,8 @@ The steps:
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
     motion     a dense spline, as smooth as the data say (see `motion`)
-    lens       once more, with that motion and on all tracks; then outliers and motion once more, with finer knots
-               where it is fast
+    lens       once more, with that motion and on all tracks, outliers and all; then outliers and motion once more, with
+               finer knots where it is fast
     assess     one calibrated standard deviation per parameter
 
 The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
@@ -122,7 +122,7 @@ def infer(
     smooth = smooth or find_motion(full, common)
     report(0.7)
     common = replace(common, inflation=variance_inflation(smooth))
-    complete = smooth.scene.tracks.point_count == scene.tracks.point_count
+    complete = len(smooth.scene.tracks) == len(scene.tracks)
     all_tracks = None if complete or "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)
     if prefer:
