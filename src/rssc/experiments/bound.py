@@ -17,8 +17,9 @@ from rssc.model.covariance import Covariance
 from rssc.runtime.blas import with_serial_blas
 from rssc.simulation.scenes import SimulatedScene
 from rssc.solver.covariance import estimate_covariance
+from rssc.solver.optimum import optimum_of
 from rssc.solver.options import LOSSES, AdjustOptions, Loss
-from rssc.solver.problem import build_problem, readout_interval
+from rssc.solver.problem import readout_interval
 from rssc.solver.spline_fit import fit_trajectory
 
 _SAMPLES_PER_KNOT = 4
@@ -37,5 +38,5 @@ def cramer_rao_bound(simulated: SimulatedScene, knot_spacing: float = 1.0) -> Co
     times = np.arange(start, end + 1e-9, knot_spacing / _SAMPLES_PER_KNOT)
     trajectory = fit_trajectory(times, simulated.motion.cam_from_world(times), start, end, knot_spacing)
     options = AdjustOptions(method="te", knot_spacing=knot_spacing)
-    problem = build_problem(replace(truth, trajectory=trajectory), options)
-    return estimate_covariance(problem, problem.start, options, Loss(LOSSES["none"], 1.0), 1.0)
+    optimum = optimum_of(replace(truth, trajectory=trajectory), options, Loss(LOSSES["none"], 1.0))
+    return estimate_covariance(optimum, options, 1.0)

@@ -29,6 +29,8 @@ from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
 from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.perturbation import follow
+from rssc.solver.triangulate import sees
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,11 @@ def take_out(adjustment: Adjustment, departures: Sequence[Departure]) -> tuple[A
         return unchanged
     way = np.sum([one.movement for one in departures if one.left is not None], axis=0)
     tracks = adjustment.scene.tracks
-    scene = replace(adjustment.scene, tracks=replace(tracks, pixels=tracks.pixels - way))
+    tracks = replace(tracks, pixels=tracks.pixels - way)
+    scene = replace(follow(adjustment, -way), tracks=tracks)
+    if not sees(scene, scene.points, tracks).all():
+        # So far that first order leads beyond the field of the lens.
+        scene = replace(adjustment.scene, tracks=tracks)
     options = replace(adjustment.options, max_iterations=DEPARTURES.iterations, loss_scale=adjustment.loss_scale)
     found = adjust_with(scene, options)
     if not found.summary.converged:

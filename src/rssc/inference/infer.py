@@ -7,8 +7,8 @@ The steps:
     lens       every lens model in question, on the same tracks
     all        all tracks, triangulated again under the rolling-shutter model; outliers are removed here
     motion     a dense spline, as smooth as the data say (see `motion`); near a global shutter, rows or columns again
-    lens       once more, with that motion and on all tracks; then outliers and motion once more, with finer knots
-               where it is fast
+    lens       once more, with that motion and on all tracks, outliers and all; then outliers and motion once more, with
+               finer knots where it is fast
     assess     one calibrated standard deviation per parameter
 
 The first inference of a stretch ends after `all`: it only has to predict where tracks are registered again.
@@ -126,7 +126,8 @@ def infer(
         shutters, smooth = axes, axes[0].adjustment
     report(0.7)
     common = replace(common, inflation=variance_inflation(smooth))
-    all_tracks = None if "points" in common.fixed else scene.tracks
+    complete = len(smooth.scene.tracks) == len(scene.tracks)
+    all_tracks = None if complete or "points" in common.fixed else scene.tracks
     lenses = choose_lens(smooth, lens, common, all_tracks)
     if prefer:
         if all(candidate.name != prefer for candidate in lenses):

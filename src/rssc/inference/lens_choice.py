@@ -1,10 +1,12 @@
 """Choice of the lens model: every model that is not ruled out, on the same observations.
 
 The given model comes first, then those that contain it, then those that it contains; of the other family the richest
-first, where the family can project what is seen. A model starts from the closest of: the given solution converted to
-it, the solution of the model nested in it, that of the model that it is nested in. It may not end above the cost of a
-model nested in it: then it is adjusted again from there. A simpler model is ruled out by a richer one whose own
-coefficients are far from zero, or that is hopeless: one that is so after a few iterations is not adjusted to the end.
+first, where the family can project what is seen. A model starts from the solution of the model nested in it; where
+there is none, from the closest of: the first solution, converted to it, and those of the models that it is nested in.
+Motion and points of a solution are nearly those of all: single points that glide from one track's error to another's
+have done so, and what is left of the cost is the lens's. A model may not end above the cost of one nested in it: then
+it is adjusted again from there. A simpler model is ruled out by a richer one whose own coefficients are far from zero,
+or that is hopeless: one that is so after a few iterations is not adjusted to the end.
 
 All models are judged on the same observations, by the same robust likelihood: that of Student's t, whose tails decide
 for each model what is an outlier. No observation is removed on the way, because whoever removes what one lens cannot
@@ -24,7 +26,7 @@ from rssc.inference.evidence import Candidate, probabilities, rank_lenses
 from rssc.inference.lens_conversion import ancestors, convert_lens
 from rssc.inference.lens_priors import lens_priors
 from rssc.inference.robust import restart, robust_options
-from rssc.inference.shared_errors import positive_part, shared_error_covariance
+from rssc.inference.shared_errors import measure_influence, positive_part, shared_error_covariance
 from rssc.model.arrays import FloatArray
 from rssc.model.covariance import Covariance
 from rssc.model.lens import LENS_MODELS, Family, Lens
@@ -32,10 +34,9 @@ from rssc.model.poses import transform_points
 from rssc.model.scene import Scene
 from rssc.model.tracks import Tracks
 from rssc.runtime.constants import Constants
-from rssc.solver.bundle import Adjustment, adjust_with
+from rssc.solver.bundle import Adjustment, adjust_with, with_covariance
 from rssc.solver.noise import loss_scale
 from rssc.solver.options import AdjustOptions
-from rssc.solver.triangulate import sees
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class LensChoiceConstants(Constants):
     ruled_out: float = 1e4
     """Square of the distance of a richer model's own coefficients from zero, over their noise, from which the simpler
     one is not adjusted. Chosen by hand: where shared errors raise variances tenfold, no evidence is left for it."""
+    close_damping: float = 1e-6
+    """Initial damping of all models but the first: they start near their end. Chosen by hand."""
     settled_scale: float = 0.2
     """Change of the loss's scale for which all models are adjusted again. Chosen by hand: a scale that is off by less
     weights the tails a little differently, for all models alike."""
@@ -93,7 +96,7 @@ def choose_lens(
         robust_options(camera, common), knot_spacing=current.options.knot_spacing,
         motion_prior=current.options.motion_prior, rows=current.options.rows,
         prior_scale=current.options.prior_scale, cost_tolerance=LENS_CHOICE.tolerance,
-        covariance=True, loss_scale=current.loss_scale,
+        loss_scale=current.loss_scale,
     )  # fmt: skip
     walk = _Walk(scene, lenses, options)
     for model in _order(camera.lens.model, usable):
@@ -207,15 +210,19 @@ class _Walk:
         return False
 
     def visit(self, model: str) -> None:
-        """Adjusts a model from the closest start, and again from the one nested in it where it ended above that."""
-        starts = [_with_lens(self._scene, self._lenses[model])]
-        starts += [_converted(one.scene, model) for name, one in self.done.items() if model in ancestors(name)]
+        """Adjusts a model from the closest start, or where it cannot see a point there, from the given solution."""
+        given = _with_lens(self._scene, self._lenses[model])
+        starts = [_converted(one.scene, model) for one in self._close(model)]
+        found = self._adjust(_closest(starts, self._options)) if starts else None
+        self._keep(model, found or self._adjust(given))
+
+    def _close(self, model: str) -> list[Adjustment]:
+        """The adjusted models to start a model from."""
         parent = self._nearest(model)
         if parent is not None:
-            starts.append(_converted(parent.scene, model))
-        self._keep(model, self._adjust(_closest(starts, self._options)))
-        if parent is not None and self._is_above(model, parent):
-            self._keep(model, self._adjust(starts[-1]))
+            return [parent]
+        # The first and those that contain the model.
+        return [one for i, (name, one) in enumerate(self.done.items()) if i == 0 or model in ancestors(name)]
 
     def settle(self) -> None:
         """Gives all models the scale of the best, and the children of late ones the chance to follow them."""
@@ -234,8 +241,12 @@ class _Walk:
                 self._keep(model, self._adjust(_converted(parent.scene, model)))
 
     def _keep(self, model: str, found: Adjustment | None) -> None:
-        if found is not None:
-            self.done[model] = found
+        if found is None:
+            return
+        self.done[model] = found = with_covariance(found)
+        if model not in self._hopeless:
+            # Asked for later, and at hand now that the same linearisation is.
+            measure_influence(found)
 
     def _is_above(self, model: str, parent: Adjustment) -> bool:
         return model in self.done and self.done[model].summary.cost > parent.summary.cost
@@ -253,6 +264,8 @@ class _Walk:
 
     def _adjusted(self, start: Scene) -> Adjustment:
         options = replace(self._options, priors=lens_priors(start.camera))
+        if self.done:
+            options = replace(options, initial_damping=LENS_CHOICE.close_damping)
         first = adjust_with(start, replace(options, max_iterations=LENS_CHOICE.first_iterations))
         left = LENS_CHOICE.iterations - LENS_CHOICE.first_iterations
         least = min((one.summary.cost for one in self.done.values()), default=np.inf)
@@ -285,7 +298,7 @@ def _closest(starts: list[Scene], options: AdjustOptions) -> Scene:
 
 def _start_cost(start: Scene, options: AdjustOptions) -> float:
     """Cost before the first iteration; infinite where the lens cannot see a point."""
-    options = replace(options, priors=lens_priors(start.camera), max_iterations=0, covariance=False)
+    options = replace(options, priors=lens_priors(start.camera), max_iterations=0)
     try:
         return adjust_with(start, options).summary.initial_cost
     except InputError:
@@ -299,7 +312,8 @@ def _seen_by_all(scene: Scene, lenses: dict[str, Lens]) -> tuple[Scene, list[str
     view do not rule it out.
     """
     scene = _without_gross_errors(scene)
-    visible = {model: sees(_with_lens(scene, lens), scene.points, scene.tracks) for model, lens in lenses.items()}
+    local = _in_camera(scene)
+    visible = {model: np.isfinite(lens.project(local)).all(axis=1) for model, lens in lenses.items()}
     usable = [model for model, seen in visible.items() if seen.mean() >= LENS_CHOICE.min_seen]
     if not usable:
         raise NotCalibratableError("this lens model cannot project what the clip shows; choose fisheye or auto.")
@@ -315,8 +329,13 @@ def _without_gross_errors(scene: Scene) -> Scene:
     From there on every step of all parameters that would carry it over is rejected, and the adjustment seems converged.
     """
     tracks, camera = scene.tracks, scene.camera
-    local = transform_points(scene.row_poses(tracks.pixels, tracks.frames), scene.points[tracks.points])
-    errors = np.linalg.norm(camera.lens.project(local) - tracks.pixels, axis=1)
+    errors = np.linalg.norm(camera.lens.project(_in_camera(scene)) - tracks.pixels, axis=1)
     good = errors < LENS_CHOICE.gross_error * max(camera.width, camera.height)
     keep = np.bincount(tracks.points[good], minlength=tracks.point_count) >= 3
     return replace(scene, tracks=tracks.select(good).select_points(keep), points=scene.points[keep])
+
+
+def _in_camera(scene: Scene) -> FloatArray:
+    """(m, 3) points of the observations in the camera, when each was read."""
+    tracks = scene.tracks
+    return transform_points(scene.row_poses(tracks.pixels, tracks.frames), scene.points[tracks.points])

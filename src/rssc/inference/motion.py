@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rssc.inference.robust import restart, robust_options, without_outliers
+from rssc.inference.robust import ROBUST, restart, robust_options, without_outliers
 from rssc.kernels.motion_prior import motion_residuals
 from rssc.model.calibration import MotionSmoothness
 from rssc.model.scene import Scene
@@ -55,7 +55,7 @@ class MotionConstants(Constants):
     last_iterations: int = 80
     """The same for the last one, which has to converge: lenses with many coefficients take long."""
     begin_tolerance: float = 1e-4
-    """Relative decrease of the cost at which the very first adjustment stops: enough to recognise outliers."""
+    """Relative decrease of the cost at which the very first adjustment stops: enough for a first strength."""
     first_tolerance: float = 1e-5
     """Relative decrease of the cost at which the adjustments of all rounds but the last stop."""
     cost_tolerance: float = 1e-6
@@ -88,14 +88,13 @@ def adjust_with_dense_motion(scene: Scene, common: AdjustOptions) -> Adjustment:
 
 
 def begin_motion(scene: Scene, common: AdjustOptions) -> Adjustment:
-    """A scene that is close already adjusted with the dense spline, and again without outliers: see `find_motion`."""
+    """A scene that is close already adjusted with the dense spline, outliers and all: otherwise as `find_motion`."""
     loose = common.motion_prior or loose_prior(scene, MOTION.knot_spacing)
     options = replace(
-        robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, motion_prior=loose,
+        robust_options(scene.camera, common), knot_spacing=MOTION.knot_spacing, motion_prior=loose, rows="predicted",
         max_iterations=MOTION.max_iterations, cost_tolerance=MOTION.begin_tolerance,
     )  # fmt: skip
-    first = adjust_with(scene, options)
-    return find_motion(first, common, without_outliers(first))
+    return _with_prior(adjust_with(scene, options))
 
 
 def settle_motion(
@@ -147,13 +146,25 @@ def find_motion(
     if prior is None or current.options.knot_spacing != knot_spacing:
         prior = _prior_of(scene, knot_spacing, 1 / noise)
     for _ in range(rounds):
-        found = adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
-        lengths = _lengths(found)
-        scene, scale, noise = found.scene, loss_scale(options.loss, lengths), noise_level(lengths)
+        found = _with_prior(
+            adjust_with(scene, replace(options, motion_prior=prior, loss_scale=scale, prior_scale=noise))
+        )
+        scene, scale, noise = found.scene, found.loss_scale, found.options.prior_scale
         options = replace(options, initial_damping=MOTION.close_damping)
-        before, prior = prior, estimate_motion_prior(found, MOTION.orders)
+        before, prior = prior, found.options.motion_prior
+        assert prior is not None
         if prior.order == before.order and np.abs(np.log(np.array(prior[:2]) / before[:2])).max() < MOTION.settled:
             break
+    return found
+
+
+def _with_prior(found: Adjustment) -> Adjustment:
+    """An adjustment with what it suggests for the next one: motion prior, loss scale and noise."""
+    lengths = _lengths(found)
+    noise = noise_level(lengths)
+    # Outliers, where there are any left, would bend it earlier than what is adjusted without them.
+    scale = loss_scale(found.options.loss, lengths[lengths < ROBUST.outlier_sigmas * noise])
+    prior = estimate_motion_prior(found, MOTION.orders)
     options = replace(found.options, motion_prior=prior, loss_scale=scale, prior_scale=noise)
     return replace(found, options=options, loss_scale=scale)
 

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from rssc.kernels.bundle.residuals import State
 from rssc.kernels.bundle.scores import spline_scores
 from rssc.kernels.motion_prior import motion_prior_blocks
 from rssc.model.arrays import FloatArray, IntArray
@@ -30,10 +31,8 @@ from rssc.solver.bundle import Adjustment
 from rssc.solver.linear_solve import global_information
 from rssc.solver.motion_strength import prior_index
 from rssc.solver.noise import influence_of, variance_factor
+from rssc.solver.optimum import optimum_of
 from rssc.solver.options import LOSSES, Loss, MotionPrior
-from rssc.solver.pose_solver import SingularError
-from rssc.solver.problem import Problem, build_problem
-from rssc.solver.schur import Reducer
 
 
 @dataclass(frozen=True)
@@ -81,23 +80,20 @@ class Influence:
     """(m,) what each observation tells of the readout, the other globals unknown; in the units of `information`."""
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 @with_serial_blas
 def measure_influence(adjustment: Adjustment) -> Influence | None:
     """Influence of every observation of a te adjustment; None where the problem is singular or a point is not seen."""
-    problem = build_problem(adjustment.scene, adjustment.options)
     loss = Loss(LOSSES[adjustment.options.loss], adjustment.loss_scale)
-    reducer = Reducer(problem, loss, adjustment.options.sparse, adjustment.options.motion_prior)
+    problem, state, linear = optimum_of(adjustment.scene, adjustment.options, loss)
     free, global_count = np.flatnonzero(problem.free_globals), len(problem.parameter_names)
-    try:
-        linear = reducer.linearise(problem.start, 0.0)
-        information = global_information(problem, linear)
-        response = np.zeros((len(linear.reduced.rhs_pose), global_count))
-        if problem.free_poses:
-            response[:, free] = linear.pose_solver.solve(linear.reduced.border[free].T)
-    except SingularError:
+    if linear is None:
         return None
-    motion = _motion_information(problem, response[:, free], adjustment.options.motion_prior)
+    information = global_information(problem, linear)
+    response = np.zeros((len(linear.reduced.rhs_pose), global_count))
+    if problem.free_poses:
+        response[:, free] = linear.pose_solver.solve(linear.reduced.border[free].T)
+    motion = _motion_information(state, response[:, free], adjustment.options.motion_prior)
     lengths = np.linalg.norm(adjustment.residuals, axis=1) * problem.spline.weights
     freedom = problem.residual_count - problem.estimated_count
     factor = variance_factor(adjustment.options.loss, adjustment.loss_scale, lengths, freedom)
@@ -105,11 +101,11 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     told, direction = np.zeros(len(scores)), np.zeros(global_count)
     direction[free] = _readout_direction(information, problem.estimated_names)
 
-    layout = problem.layouts.of(problem.start)
+    layout = problem.layouts.of(state)
 
     def task(_: int, begin: int, end: int) -> None:
         spline_scores(
-            problem.start, problem.spline, problem.rectified, linear.support, layout.order, linear.elimination,
+            state, problem.spline, problem.rectified, linear.support, layout.order, linear.elimination,
             response, *loss, begin, end, direction, scores, told,
         )  # fmt: skip
 
@@ -122,11 +118,11 @@ def measure_influence(adjustment: Adjustment) -> Influence | None:
     return Influence(problem.estimated_names, information, scores[:, free], motion, prior, factor, count, told)
 
 
-def _motion_information(problem: Problem, response: FloatArray, prior: MotionPrior | None) -> FloatArray:
+def _motion_information(state: State, response: FloatArray, prior: MotionPrior | None) -> FloatArray:
     """A' K A, with (6 n, k) A how the poses respond to the globals and K the information of the prior on them."""
     information = np.zeros((response.shape[1], response.shape[1]))
     if prior is not None:
-        blocks, _ = motion_prior_blocks(problem.start.poses, prior.order, prior.inverse_sigmas)
+        blocks, _ = motion_prior_blocks(state.poses, prior.order, prior.inverse_sigmas)
         moved = response[prior_index(blocks)]
         information = np.einsum("nak,nab,nbl->kl", moved, blocks, moved, optimize=True)
     return information

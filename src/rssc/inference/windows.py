@@ -34,6 +34,9 @@ class WindowConstants(Constants):
     """Most windows. Chosen by hand: time against a better estimate of their scatter."""
     max_iterations: int = 40
     """Iterations for each window. Chosen by hand: a bound on time."""
+    shift: float = 0.05
+    """Step of lens and readout, in their standard deviations, at which they stop. Chosen by hand: differences between
+    windows are judged in whole standard deviations."""
     significance: float = 0.05
     """Probability below which a disagreement widens the error bars: one false alarm in twenty for each parameter."""
     min_difference: float = 0.25
@@ -109,8 +112,9 @@ def compare_windows(
 
 def _adjust_window(adjustment: Adjustment, first: int, last: int) -> Window | None:
     options = replace(
-        adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=WINDOWS.max_iterations, covariance=False
-    )
+        adjustment.options, loss_scale=adjustment.loss_scale, max_iterations=WINDOWS.max_iterations, covariance=False,
+        shift_tolerance=WINDOWS.shift,
+    )  # fmt: skip
     try:
         alone = adjust_with(adjustment.scene.window(first, last), options)
     except RsscError:

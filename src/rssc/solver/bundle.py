@@ -17,6 +17,7 @@ from rssc.solver.covariance import estimate_covariance
 from rssc.solver.levenberg_marquardt import Callback, Summary, optimise
 from rssc.solver.methods import METHODS
 from rssc.solver.noise import loss_scale, variance_factor
+from rssc.solver.optimum import Optimum, keep_optimum, optimum_of
 from rssc.solver.options import LOSSES, AdjustOptions, Loss
 from rssc.solver.problem import Problem, build_problem
 
@@ -68,20 +69,33 @@ def adjust_with(scene: Scene, settings: AdjustOptions, callback: Callback | None
         state, summary, loss = _optimise_with_scale(problem, state, settings, loss, callback)
     spline, rectified = problem.residuals(state)
     lengths = _whitened_lengths(problem, spline, rectified)
-    if settings.covariance:
-        factor = variance_factor(settings.loss, loss.scale, lengths, problem.residual_count - problem.estimated_count)
-        covariance = estimate_covariance(problem, state, settings, loss, factor)
-    else:
-        covariance = Covariance((), np.zeros((0, 0)))
-    return Adjustment(
-        scene=_scene_of(scene, state, settings),
+    found = Adjustment(
+        scene=scene_of(scene, state, settings),
         summary=summary,
-        covariance=covariance,
+        covariance=Covariance((), np.zeros((0, 0))),
         residuals=spline if len(spline) else rectified,
         rectified_residuals=rectified,
         loss_scale=loss.scale,
         options=settings,
     )
+    if settings.covariance:
+        found = _with_covariance(found, keep_optimum(found.scene, settings, loss, problem, state), lengths)
+    return found
+
+
+@with_serial_blas
+def with_covariance(adjustment: Adjustment) -> Adjustment:
+    """A te adjustment with the covariance that it was made without."""
+    loss = Loss(LOSSES[adjustment.options.loss], adjustment.loss_scale)
+    optimum = optimum_of(adjustment.scene, adjustment.options, loss)
+    lengths = np.linalg.norm(adjustment.residuals, axis=1) * optimum.problem.spline.weights
+    return _with_covariance(adjustment, optimum, lengths)
+
+
+def _with_covariance(adjustment: Adjustment, optimum: Optimum, lengths: FloatArray) -> Adjustment:
+    options, freedom = adjustment.options, optimum.problem.residual_count - optimum.problem.estimated_count
+    factor = variance_factor(options.loss, adjustment.loss_scale, lengths, freedom)
+    return replace(adjustment, covariance=estimate_covariance(optimum, options, factor))
 
 
 def _optimise_with_scale(
@@ -144,7 +158,8 @@ def _check_start(scene: Scene, problem: Problem, lengths: FloatArray) -> None:
         )
 
 
-def _scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
+def scene_of(scene: Scene, state: State, settings: AdjustOptions) -> Scene:
+    """The scene with the camera, the motion and the points of a state."""
     camera = scene.camera.with_lens(scene.camera.lens.with_parameters(state.parameters[:-1]))
     camera = camera.with_readout_ratio(float(np.clip(state.parameters[-1], -2, 2)))
     if METHODS[settings.method].free_poses:

@@ -2,25 +2,18 @@
 
 import numpy as np
 
-from rssc.kernels.bundle.residuals import State
 from rssc.model.covariance import Covariance
 from rssc.solver.linear_solve import global_information
-from rssc.solver.options import AdjustOptions, Loss
-from rssc.solver.pose_solver import SingularError
-from rssc.solver.problem import Problem
-from rssc.solver.schur import Reducer
+from rssc.solver.optimum import Optimum
+from rssc.solver.options import AdjustOptions
 
 
-def estimate_covariance(
-    problem: Problem, state: State, options: AdjustOptions, loss: Loss, factor: float
-) -> Covariance:
+def estimate_covariance(optimum: Optimum, options: AdjustOptions, factor: float) -> Covariance:
     """Covariance at the optimum; `factor` is the variance factor of the residuals."""
-    names = problem.estimated_names
-    reducer = Reducer(problem, loss, options.sparse, options.motion_prior)
-    try:
-        information = global_information(problem, reducer.linearise(state, 0.0))
-    except SingularError:
+    problem, names = optimum.problem, optimum.problem.estimated_names
+    if optimum.linear is None:
         return Covariance(names, np.diag(np.full(len(names), np.inf)))
+    information = global_information(problem, optimum.linear)
     # The variance factor applies to the information of the data, not to that of the priors.
     prior = problem.prior_matrix[:, problem.free_globals]
     information = (information - prior.T @ prior) / factor + prior.T @ prior / options.prior_weight**2

@@ -44,18 +44,23 @@ def estimate_motion_prior(adjustment: Adjustment, orders: Sequence[int] = (3,)) 
 
     Args:
         adjustment: te with a motion prior.
-        orders: From rough to smooth motion. Orders are tried as long as they become more probable.
+        orders: From rough to smooth motion. From the given one on they are tried as long as they become more probable:
+            first the smoother ones, and where none of these is better, the rougher ones.
     """
     given = adjustment.options.motion_prior
     assert given is not None
     parabola = _parabola(adjustment, given)
-    best, score = given, -np.inf
-    for order in orders:
-        start = given if given.order == order else _first_guess(parabola, order)
-        found, probability = _strengths(parabola, start)
-        if probability <= score:
+    at = min(range(len(orders)), key=lambda i: abs(orders[i] - given.order))
+    first = given if given.order == orders[at] else _first_guess(parabola, orders[at])
+    best, score = _strengths(parabola, first)
+    for others in (orders[at + 1 :], orders[:at][::-1]):
+        for order in others:
+            found, probability = _strengths(parabola, _first_guess(parabola, order))
+            if probability <= score:
+                break
+            best, score = found, probability
+        if best.order != orders[at]:
             break
-        best, score = found, probability
     return best
 
 

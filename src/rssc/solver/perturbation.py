@@ -10,15 +10,18 @@ from rssc.kernels import lie
 from rssc.kernels.bundle.movements import reduce_movements
 from rssc.kernels.bundle.residuals import State
 from rssc.model.arrays import FloatArray
+from rssc.model.scene import Scene
 from rssc.runtime.blas import with_serial_blas
 from rssc.runtime.threads import run_chunks
-from rssc.solver.bundle import Adjustment
+from rssc.solver.bundle import Adjustment, scene_of
 from rssc.solver.levenberg_marquardt import point_steps
 from rssc.solver.linear_solve import solve_reduced, solve_sides
 from rssc.solver.noise import influence_of
+from rssc.solver.optimum import optimum_of
 from rssc.solver.options import LOSSES, Loss
-from rssc.solver.problem import Problem, build_problem, with_parameters, with_spline
-from rssc.solver.schur import Linearisation, Reducer
+from rssc.solver.pose_solver import SingularError
+from rssc.solver.problem import Problem, with_parameters, with_spline
+from rssc.solver.schur import Linearisation
 
 _SHARE = 1e-4
 """Of a step, that residuals are derived along: so little that it is linear, and far above rounding."""
@@ -50,37 +53,49 @@ def respond(adjustment: Adjustment, movements: FloatArray) -> Responses:
     Raises:
         SingularError: The problem is singular.
     """
-    options, problem = adjustment.options, build_problem(adjustment.scene, adjustment.options)
-    state, table = problem.start, problem.spline
-    residuals = problem.residuals(state)[0]
-    lengths = np.linalg.norm(residuals, axis=1) * table.weights
-    roots = np.sqrt(influence_of(options.loss, adjustment.loss_scale, lengths)[0]) * table.weights
-
-    # Weights are held, so that steps are linear in the movement.
-    held = replace(problem, spline=table._replace(weights=roots))
-    reducer = Reducer(held, Loss(LOSSES["none"], 1.0), options.sparse, options.motion_prior)
-    linear = reducer.linearise(state, 0.0)
+    held, state, linear, residuals = _held(adjustment)
     poses, globals_, _ = solve_reduced(held, linear)
     rest = _step(held, linear, poses, globals_)
 
     def along(change: _Step, share: float) -> FloatArray:
         """(m, 2) derivative of the residuals along a step, from what a share of it changes."""
-
-        def moved(share: float) -> FloatArray:
-            there = with_parameters(state, state.parameters + share * change.globals)
-            there = there._replace(points=state.points + share * change.points)
-            poses = lie.retract(state.poses, share * change.poses.reshape(-1, 6))
-            return problem.residuals(with_spline(there, poses))[0]
-
-        return (moved(share) - moved(-share)) / (2 * share)
+        ahead, behind = (held.residuals(_moved(state, change, sign * share))[0] for sign in (1, -1))
+        return (ahead - behind) / (2 * share)
 
     def response(step: _Step, movement: FloatArray) -> Response:
         follows = along(step, _SHARE)
-        return Response(step.globals[problem.free_globals], follows - movement)
+        return Response(step.globals[held.free_globals], follows - movement)
 
     steps = _steps(held, linear, state, movements)
     each = [response(step, movement) for step, movement in zip(steps, movements, strict=True)]
-    return Responses(each, residuals + along(rest, _SHARE), roots**2)
+    return Responses(each, residuals + along(rest, _SHARE), held.spline.weights**2)
+
+
+@with_serial_blas
+def follow(adjustment: Adjustment, movement: FloatArray) -> Scene:
+    """The scene that a te adjustment would have if its observations had moved by (m, 2) pixels, to first order.
+
+    Raises:
+        SingularError: The problem is singular.
+    """
+    held, state, linear, _ = _held(adjustment)
+    (step,) = _steps(held, linear, state, movement[None])
+    return scene_of(adjustment.scene, _moved(state, step, 1.0), adjustment.options)
+
+
+def _held(adjustment: Adjustment) -> tuple[Problem, State, Linearisation, FloatArray]:
+    """The problem with the weights that it ended with, so that steps are linear in movements; where it ended, and the
+    (m, 2) residuals there."""
+    options = adjustment.options
+    loss = Loss(LOSSES[options.loss], adjustment.loss_scale)
+    problem, state, linear = optimum_of(adjustment.scene, options, loss)
+    if linear is None:
+        raise SingularError
+    table = problem.spline
+    residuals = problem.residuals(state)[0]
+    lengths = np.linalg.norm(residuals, axis=1) * table.weights
+    roots = np.sqrt(influence_of(options.loss, adjustment.loss_scale, lengths)[0]) * table.weights
+    return replace(problem, spline=table._replace(weights=roots)), state, linear, residuals
 
 
 class _Step(NamedTuple):
@@ -89,6 +104,13 @@ class _Step(NamedTuple):
     poses: FloatArray
     globals: FloatArray
     points: FloatArray
+
+
+def _moved(state: State, step: _Step, share: float) -> State:
+    """A state after a share of a step."""
+    there = with_parameters(state, state.parameters + share * step.globals)
+    there = there._replace(points=state.points + share * step.points)
+    return with_spline(there, lie.retract(state.poses, share * step.poses.reshape(-1, 6)))
 
 
 def _steps(problem: Problem, linear: Linearisation, state: State, movements: FloatArray) -> Iterator[_Step]:
