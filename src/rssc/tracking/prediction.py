@@ -191,11 +191,11 @@ class _Projection:
     def __call__(self, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
         """(n, 2) pixels of (n, 3) points in (n,) frames; `near` are pixels to take the first row times from."""
         out = np.empty((len(points), 2))
+        # Copies, because numba compiles anew for arrays that may not be written to.
+        given = np.array(points), np.array(frames), np.array(near)
 
         def task(_: int, begin: int, end: int) -> None:
-            rolling_pixels(
-                points, frames, near, self._table, *self._camera, PREDICTION.row_iterations, begin, end, out
-            )  # fmt: skip
+            rolling_pixels(*given, self._table, *self._camera, PREDICTION.row_iterations, begin, end, out)
 
         run_chunks(task, even_chunks(len(points), _LEAST_CHUNK))
         return out
