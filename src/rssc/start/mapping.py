@@ -16,7 +16,6 @@ from rssc.errors import UnexplainedTracksError
 from rssc.model import Lens
 from rssc.model.arrays import FloatArray
 from rssc.runtime.constants import Constants
-from rssc.runtime.threads import run_ahead
 from rssc.start.colmap import ColmapModel
 from rssc.start.colmap_mapping import adjust_bundle, map_globally, map_incrementally
 from rssc.start.keyframes import FrameViews, Keyframes
@@ -214,24 +213,16 @@ def _walk_downhill(
     """Walks until the cost rises again, and returns the vertex of the parabola through the last three costs."""
     fits: dict[int, Fit] = {}
 
-    def adjusted(step: int) -> Fit:
-        start = fits[min(fits, key=lambda s: abs(s - step))] if fits else fit
-        moved = keyframes.moved(views_at(readout_ratio + step * width))
-        return _adjusted(moved, start, start.model.lens, refine_distortion=False) or start
-
-    def possible(step: int) -> bool:
-        return abs(readout_ratio + step * width) <= MAPPING.max_readout
-
     def cost(step: int) -> float:
-        if not possible(step):
+        ratio = readout_ratio + step * width
+        if abs(ratio) > MAPPING.max_readout:
             return np.inf
         if step not in fits:
-            fits[step] = adjusted(step)
+            start = fits[min(fits, key=lambda s: abs(s - step))] if fits else fit
+            moved = keyframes.moved(views_at(ratio))
+            fits[step] = _adjusted(moved, start, start.model.lens, refine_distortion=False) or start
         return fits[step].cost
 
-    # All three are needed, and none waits for another.
-    first = [step for step in (0, 1, -1) if possible(step)]
-    fits |= dict(zip(first, run_ahead(adjusted, first), strict=True))
     best = 0
     direction = 1 if cost(1) < cost(-1) else -1
     while cost(best + direction) < cost(best):
