@@ -5,6 +5,7 @@ repeat every fourth. Its time stamps are those of the frames; the pictures were 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import gcd
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from rssc.footage.frame_times import at_constant_rate, usual_interval
 from rssc.model.arrays import FloatArray, Image, IntArray
 from rssc.runtime.constants import Constants
+from rssc.runtime.threads import run_ahead
 
 Mask = NDArray[np.bool_]
 
@@ -91,7 +93,7 @@ class TimesCandidate:
 
 def frame_differences(images: Image) -> FloatArray:
     """(n - 1,) mean absolute difference of consecutive frames at reduced size."""
-    small = [reduced(image, CADENCE.width_px) for image in images]
+    small = all_reduced(images, CADENCE.width_px)
     return np.array([cv2.norm(a, b, cv2.NORM_L1) / a.size for a, b in pairwise(small)])
 
 
@@ -101,6 +103,11 @@ def reduced(image: Image, width: int) -> Image:
         return image
     size = (width, max(2, round(image.shape[0] * width / image.shape[1])))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def all_reduced(images: Image, width: int) -> list[Image]:
+    """Each of (n, height, width) images, as `reduced` gives it."""
+    return list(run_ahead(partial(reduced, width=width), images))
 
 
 def find_repeats(differences: FloatArray) -> Mask:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from rssc.footage.cadence import reduced
+from rssc.footage.cadence import all_reduced
 from rssc.model.arrays import FloatArray, Image
 from rssc.runtime.constants import Constants
+from rssc.runtime.threads import run_ahead
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,10 @@ def find_cuts(images: Image) -> list[int]:
     cuts: list[int] = []
     thumbnails = normalised_thumbnails(images, CUTS.thumbnail_px)
     correlations = (thumbnails[1:] * thumbnails[:-1]).sum(axis=1)
-    for i in (np.flatnonzero(correlations < CUTS.alike) + 1).tolist():
-        if not _unlike(images[i - 1], images[i]):
+    doubtful: list[int] = (np.flatnonzero(correlations < CUTS.alike) + 1).tolist()
+    compared = run_ahead(lambda i: _unlike(images[i - 1], images[i]), doubtful)
+    for i, unlike in zip(doubtful, compared, strict=True):
+        if not unlike:
             continue
         # Both scenes last: a flash is no cut, nor is noise, of which no frame is like the next.
         lasting = (images[max(0, i - 2) : i], images[i : i + 2])
@@ -60,7 +63,7 @@ def find_cuts(images: Image) -> list[int]:
 
 def normalised_thumbnails(images: Image, width: int) -> FloatArray:
     """(n, k) small pictures of the images with mean 0 and norm 1, whose products are correlations."""
-    small = np.stack([reduced(image, width) for image in images])
+    small = np.stack(all_reduced(images, width))
     return _normalised(small.reshape(len(images), -1).astype(np.float64))
 
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rssc.footage.cadence import Mask, reduced
+from rssc.footage.cadence import Mask, all_reduced
 from rssc.model.arrays import FloatArray, Image
 from rssc.model.camera import ActiveArea
 from rssc.runtime.constants import Constants
@@ -129,7 +129,7 @@ def find_overlay(images: Image) -> Mask | None:
     Args:
         images: (n, height, width) grey frames of all parts of the clip, without black bars.
     """
-    small = np.stack([reduced(image, PICTURE.overlay_width_px) for image in images])
+    small = np.stack(all_reduced(images, PICTURE.overlay_width_px))
     mean = small.mean(axis=0, dtype=np.float32).astype(np.uint8)
     each = np.mean(list(run_ahead(_corner_response, small)), axis=0)
     still = _corner_response(mean)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rssc.errors import InputError
+from rssc.kernels.rolling_shutter import NO_LENS
 from rssc.model.arrays import FloatArray
 from rssc.model.lens import Lens
 
@@ -109,6 +110,13 @@ class Camera:
         sensor = self.undistorted_from
         # Undistortion keeps the camera matrix, as Kalibr's and OpenCV's do by default.
         return sensor.project(sensor.without_distortion().unproject(pixels))
+
+    @property
+    def sensor_arguments(self) -> tuple[int, FloatArray, float]:
+        """The sensor's own lens as kernels take it; NO_LENS for its model where the images were not undistorted."""
+        if self.undistorted_from is None:
+            return NO_LENS, self.lens.parameters, 0.0
+        return self.undistorted_from.kernel_arguments
 
     def row_fraction(self, pixels: ArrayLike) -> FloatArray:
         """(n,) how far into the readout each (n, 2) image pixel is read: 0 first row, 1 one past the last."""

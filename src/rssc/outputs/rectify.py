@@ -146,11 +146,10 @@ class Rectifier:
         times = scene.frame_times[frame] + ratio * fractions
         # A part of the trajectory, because the whole is gone through for each call.
         poses = scene.trajectory.between(times.min(), times.max()).cam_from_world(times)
-        reference, sensor = poses[-1], camera.undistorted_from
+        reference = poses[-1]
         return warp.source_pixels(
             pixels, rays, self._depth_of(frame, reference), self._depth.spacing,
-            _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_arguments,
-            (warp.NO_LENS, camera.lens.parameters, 0.0) if sensor is None else sensor.kernel_arguments,
+            _from_reference(poses[:-1], reference), low, high, camera.lens.kernel_arguments, camera.sensor_arguments,
             float(camera.line_count), axis == "columns",
         )  # fmt: skip
 

@@ -24,6 +24,7 @@ from rssc.model.arrays import FloatArray, float_array
 from rssc.model.lens import Family
 from rssc.runtime.constants import Constants
 from rssc.runtime.progress import Report, unreported
+from rssc.runtime.threads import run_ahead
 from rssc.start.colmap import ColmapModel, read_model
 from rssc.start.colmap_mapping import absolute_pose
 from rssc.start.epipolar import epipolar_cost
@@ -133,11 +134,9 @@ def reconstruct(
 
     report(0.95)
     poses = dict(fit.model.poses)
-    for frame in range(tracks.frame_count):
-        if frame not in poses:
-            pose = _locate(views, frame, fit.model, keyframes)
-            if pose is not None:
-                poses[frame] = pose
+    others = [frame for frame in range(tracks.frame_count) if frame not in poses]
+    located = run_ahead(partial(_locate, views, model=fit.model, keyframes=keyframes), others)
+    poses |= {frame: pose for frame, pose in zip(others, located, strict=True) if pose is not None}
     cam_from_world, registered, notes = interpolate_poses(poses, times)
     if fit.inlier_fraction < RECONSTRUCTION.few_inliers:
         notes += (f"The start explains only {fit.inlier_fraction:.0%} of the tracks within {max_error:.0f} px.",)

@@ -19,6 +19,7 @@ import numpy as np
 from rssc.model import Tracks
 from rssc.model.arrays import FloatArray
 from rssc.runtime.constants import Constants
+from rssc.runtime.threads import run_ahead
 from rssc.start.start import Axis
 
 
@@ -114,7 +115,7 @@ def rough_readout(costs: Mapping[Axis, Callable[[float], float]]) -> tuple[Axis,
 def rough_readout_ratio(cost: Callable[[float], float]) -> float:
     """The readout ratio with the least cost, between the values of the grid; 0 where no readout is about as good."""
     grid = ROUGH_READOUT.ratios
-    costs = np.array([cost(ratio) for ratio in grid])
+    costs = np.array(list(run_ahead(cost, grid)))
     best, none = int(np.argmin(costs)), int(np.argmin(np.abs(grid)))
     if best != none and costs[best] > ROUGH_READOUT.min_gain * costs[none]:
         return 0.0

@@ -75,6 +75,7 @@ class ExposureConstants(Constants):
 
 EXPOSURE = ExposureConstants()
 Patches = NDArray[np.float32]
+_PAIRS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,14 @@ def estimate_exposure(images: Image, scene: Scene) -> ExposureEstimate | None:
     if len(pairs) < EXPOSURE.min_pairs:
         return None
     # Twice: views are registered with the blur of a guess, then with that of the first estimate.
-    guesses = [_misfits(images, scene, velocities, pairs, guess) for guess in EXPOSURE.guesses]
-    misfits, frames = max(guesses, key=lambda guess: len(guess[0]))
-    if len(misfits) < EXPOSURE.min_pairs:
+    guesses = [_views(images, scene, velocities, pairs, guess) for guess in EXPOSURE.guesses]
+    views = max(guesses, key=len)
+    if len(views) < EXPOSURE.min_pairs:
         return None
-    misfits, frames = _misfits(images, scene, velocities, pairs, _estimated(misfits, frames).ratio)
-    if len(misfits) < EXPOSURE.min_pairs:
+    views = _views(images, scene, velocities, pairs, _estimated(_misfits(views), views.frames).ratio)
+    if len(views) < EXPOSURE.min_pairs:
         return None
-    estimate = _estimated(misfits, frames)
+    estimate = _estimated(_misfits(views), views.frames)
     return estimate if estimate.sigma <= EXPOSURE.max_sigma else None
 
 
@@ -158,13 +159,23 @@ def _pairs(scene: Scene, velocities: FloatArray) -> IntArray:
     return np.stack([slowest[fast], fast], axis=1)
 
 
-def _misfits(
-    images: Image, scene: Scene, velocities: FloatArray, pairs: IntArray, exposure: float
-) -> tuple[FloatArray, IntArray]:
-    """(n, k) misfit of every pair that can be compared, for all exposures, and (n,) the frame of its faster view.
+@dataclass(frozen=True)
+class _Views:
+    """Pairs of views, in the pixels of their slower one."""
 
-    Views are registered to each other with the blur of the given exposure.
-    """
+    frames: IntArray
+    """(n,) frame of the faster view."""
+    patches: tuple[Patches, Patches]
+    """(n, s, s) of the slower and of the faster view."""
+    speeds: tuple[FloatArray, FloatArray]
+    """(n, 2) their velocities."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+def _views(images: Image, scene: Scene, velocities: FloatArray, pairs: IntArray, exposure: float) -> _Views:
+    """The pairs that can be compared, registered to each other with the blur of the given exposure."""
     tracks, count = scene.tracks, len(pairs)
     # A scene of its own, in which every pair is a point with two observations.
     rows = np.sort(pairs, axis=1).ravel()
@@ -178,7 +189,8 @@ def _misfits(
     try:
         found = refine(images, part, *predicted, references, np.pad(exposure * speeds, ((0, 0), (0, 2))))
     except InputError:
-        return np.empty((0, 0)), np.empty(0, np.int64)
+        no_patch, no_speed = np.empty((0, 0, 0), np.float32), np.empty((0, 2))
+        return _Views(np.empty(0, np.int64), (no_patch, no_patch), (no_speed, no_speed))
     both = found.tracks.lengths == 2
     states = np.concatenate([found.tracks.pixels, found.warps.reshape(-1, 4)], axis=1)
     kept = both[found.tracks.points]
@@ -189,8 +201,9 @@ def _misfits(
     inside = np.isfinite(patches[0] + patches[1]).all(axis=(1, 2))
     warps = states[~slow][:, 2:].reshape(-1, 2, 2)
     streaks = (np.linalg.inv(warps) @ speeds[two][:, :, None])[:, :, 0]
-    misfits = _compared(patches[0][inside], patches[1][inside], speeds[one][inside], streaks[inside])
-    return misfits, part.frames[two][inside]
+    return _Views(
+        part.frames[two][inside], (patches[0][inside], patches[1][inside]), (speeds[one][inside], streaks[inside])
+    )  # fmt: skip
 
 
 def _patches(images: Image, frames: IntArray, states: FloatArray, bends: FloatArray) -> Patches:
@@ -205,8 +218,23 @@ def _patches(images: Image, frames: IntArray, states: FloatArray, bends: FloatAr
     return out
 
 
+def _misfits(views: _Views) -> FloatArray:
+    """(n, k) misfit of every pair for all exposures."""
+    out = np.empty((len(views), len(_exposures())))
+
+    def task(_: int, begin: int, end: int) -> None:
+        here = slice(begin, end)
+        slow, fast = (patches[here] for patches in views.patches)
+        slow_speeds, fast_speeds = (speeds[here] for speeds in views.speeds)
+        out[here] = _compared(slow, fast, slow_speeds, fast_speeds)
+
+    # In small parts, which stay in the fast memory.
+    run_chunks(task, balanced_chunks(np.arange(len(views) + 1), -(-len(views) // _PAIRS_AT_ONCE)))
+    return out
+
+
 def _compared(slow: Patches, fast: Patches, slow_speeds: FloatArray, fast_speeds: FloatArray) -> FloatArray:
-    """(n, k) misfits of (n, s, s) patches with (n, 2) velocities, all in the reference's pixels."""
+    """`_misfits` of (n, s, s) patches with (n, 2) velocities."""
     half, size = EXPOSURE.half_px, 2 * EXPOSURE.half_px
     offsets = np.arange(-half, half)
     window = np.cos(np.clip(offsets / EXPOSURE.window_px, -1, 1) * np.pi / 2) ** 2

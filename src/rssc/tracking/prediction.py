@@ -12,14 +12,17 @@ with planes that face the camera, many tracks drift together by hundredths of a 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from rssc.errors import InputError
+from rssc.kernels.rolling_shutter import rolling_pixels
 from rssc.model.arrays import FloatArray, IntArray
-from rssc.model.poses import camera_centres, rotate_to_world, transform_points
+from rssc.model.poses import camera_centres, rotate_to_world
 from rssc.model.scene import Scene
 from rssc.runtime.constants import Constants
+from rssc.runtime.threads import even_chunks, run_chunks
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class PredictionConstants(Constants):
     matter."""
     row_iterations: int = 3
     """Projections until the row of a point and its time agree; each adds about two digits at usual speeds."""
+    row_poses: int = 512
+    """Poses of a frame that are looked up, linearly in between: off by millionths of a pixel for a hand-held camera."""
     distance_step: float = 0.01
     """Relative step in distance of the numerical derivative: small against depth, large against rounding."""
     usual_slope: float = 1.5
@@ -40,6 +45,8 @@ class PredictionConstants(Constants):
 
 
 PREDICTION = PredictionConstants()
+_LEAST_CHUNK = 4096
+"""Points that are worth a thread of their own: half a millisecond."""
 
 
 def predict_observations(
@@ -87,8 +94,8 @@ def predict_streaks(scene: Scene, exposure: float) -> FloatArray:
         return np.zeros((len(tracks), 4))
     points = scene.points[tracks.points]
     first, middle, last = (
-        _project(replace(scene, frame_times=scene.frame_times + shift), points, tracks.frames, tracks.pixels)
-        for shift in (-0.5 * exposure, 0.0, 0.5 * exposure)
+        _Projection(scene, delay)(points, tracks.frames, tracks.pixels)
+        for delay in (-0.5 * exposure, 0.0, 0.5 * exposure)
     )
     streaks = np.concatenate([last - first, 2.0 * (first + last - 2.0 * middle)], axis=1)
     return np.where(np.isfinite(streaks).all(axis=1, keepdims=True), streaks, 0.0)
@@ -106,12 +113,12 @@ def surface_slopes(
         rows: (k,) observations whose warp was registered.
         warps: (k, 2, 2) registered.
     """
-    tracks = scene.tracks
-    _, centres, _ = _reference_rays(scene, references)
+    tracks, project = scene.tracks, _Projection(scene)
+    _, centres, _ = _reference_rays(scene, project, references)
     nearer = scene.points - PREDICTION.distance_step * (scene.points - centres)
     points, frames = tracks.points[rows], tracks.frames[rows]
-    pixels = _project(scene, scene.points[points], frames, tracks.pixels[rows])
-    shifts = (_project(scene, nearer[points], frames, pixels) - pixels) / -np.log1p(-PREDICTION.distance_step)
+    pixels = project(scene.points[points], frames, tracks.pixels[rows])
+    shifts = (project(nearer[points], frames, pixels) - pixels) / -np.log1p(-PREDICTION.distance_step)
     precision = 1.0 / (PREDICTION.warp_noise * tracks.sigmas[rows]) ** 2
     known = np.isfinite(shifts).all(axis=1) & np.isfinite(warps).all(axis=(1, 2))
     shifts, precision = np.where(known[:, None], shifts, 0.0), np.where(known, precision, 0.0)
@@ -127,9 +134,9 @@ def _patches(
     scene: Scene, references: IntArray, slopes: FloatArray | None
 ) -> tuple[FloatArray, Callable[[float, float], FloatArray]]:
     """(m, 2) predicted pixels, and a function: how far from them the pixel (x, y) beside the reference lands."""
-    tracks, frames = scene.tracks, scene.tracks.frames[references]
-    pixels = _project(scene, scene.points[tracks.points], tracks.frames, tracks.pixels)
-    at, _, normals = _reference_rays(scene, references)
+    tracks, frames, project = scene.tracks, scene.tracks.frames[references], _Projection(scene)
+    pixels = project(scene.points[tracks.points], tracks.frames, tracks.pixels)
+    at, _, normals = _reference_rays(scene, project, references)
     if slopes is not None:
         normals = normals + _tilt(scene, at, frames, slopes)
 
@@ -137,7 +144,7 @@ def _patches(
         centres, rays = _rays(scene, at + np.array([x, y]), frames)
         distance = ((scene.points - centres) * normals).sum(axis=1) / (rays * normals).sum(axis=1)
         beside = centres + distance[:, None] * rays
-        return _project(scene, beside[tracks.points], tracks.frames, pixels) - pixels
+        return project(beside[tracks.points], tracks.frames, pixels) - pixels
 
     return pixels, moved
 
@@ -156,20 +163,42 @@ def _tilt(scene: Scene, at: FloatArray, frames: IntArray, slopes: FloatArray) ->
     return np.einsum("pki,pi->pk", tangents, coordinates)
 
 
-def _reference_rays(scene: Scene, references: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _reference_rays(
+    scene: Scene, project: "_Projection", references: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(p, 2) predicted pixels of the reference observations, (p, 3) their camera centres and (p, 3) their rays."""
     frames = scene.tracks.frames[references]
-    at = _project(scene, scene.points, frames, scene.tracks.pixels[references])
+    at = project(scene.points, frames, scene.tracks.pixels[references])
     return at, *_rays(scene, at, frames)
 
 
-def _project(scene: Scene, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
-    """(n, 2) rolling-shutter projection; `near` are pixels to take the first row times from."""
-    pixels = near
-    for _ in range(PREDICTION.row_iterations):
-        poses = scene.row_poses(np.nan_to_num(pixels), frames)
-        pixels = scene.camera.lens.project(transform_points(poses, points))
-    return pixels
+class _Projection:
+    """Rolling-shutter projection of a scene, which takes its poses from a table of those of its rows."""
+
+    def __init__(self, scene: Scene, delay: float = 0.0) -> None:
+        """With `delay`, every row is read so much later, in frame intervals."""
+        if scene.trajectory is None:
+            raise InputError("this scene has no trajectory; adjust it with te or dp first.")
+        camera = scene.camera
+        delays = delay + camera.shutter.readout_ratio * np.linspace(0.0, 1.0, PREDICTION.row_poses)
+        times = scene.frame_times[:, None] + delays
+        self._table = scene.trajectory.cam_from_world(times.ravel()).reshape(*times.shape, 3, 4)
+        self._camera = (
+            camera.lens.kernel_arguments, camera.sensor_arguments, float(camera.first_line), float(camera.line_count),
+            camera.shutter.axis == "columns",
+        )  # fmt: skip
+
+    def __call__(self, points: FloatArray, frames: IntArray, near: FloatArray) -> FloatArray:
+        """(n, 2) pixels of (n, 3) points in (n,) frames; `near` are pixels to take the first row times from."""
+        out = np.empty((len(points), 2))
+        # Copies, because numba compiles anew for arrays that may not be written to.
+        given = np.array(points), np.array(frames), np.array(near)
+
+        def task(_: int, begin: int, end: int) -> None:
+            rolling_pixels(*given, self._table, *self._camera, PREDICTION.row_iterations, begin, end, out)
+
+        run_chunks(task, even_chunks(len(points), _LEAST_CHUNK))
+        return out
 
 
 def _rays(scene: Scene, pixels: FloatArray, frames: IntArray) -> tuple[FloatArray, FloatArray]:

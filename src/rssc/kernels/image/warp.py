@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from rssc.kernels.arrays import Floats
 from rssc.kernels.jit import inlined, kernel
 from rssc.kernels.lenses import project
+from rssc.kernels.rolling_shutter import line_of
 
-NO_LENS = -1
 OUTSIDE = -1e4
 _MAX_STEPS = 20
 _TOLERANCE = 1e-7
@@ -44,15 +44,6 @@ def _turn(pose, x, y, z, w):
         pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3] * w,
         pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3] * w,
     )
-
-
-@inlined
-def _row_fraction(u, v, sensor, p, limit, lines, by_column):
-    """How far into the readout a pixel is read; `p` and `limit` are those of the lens `sensor`."""
-    if sensor != NO_LENS:
-        # Undistortion kept the camera matrix: see `Camera.sensor_pixels`.
-        u, v = project(sensor, p, limit, (u - p[2]) / p[0], (v - p[3]) / p[1], 1.0)
-    return (u if by_column else v) / lines
 
 
 @kernel
@@ -87,7 +78,7 @@ def source_pixels(
             px, py, pz = x0 + b * (x1 - x0), y0 + b * (y1 - y0), z0 + b * (z1 - z0)
             u, v = project(model, parameters, limit, px, py, pz)
             before = s
-            s = _row_fraction(u, v, sensor_model, sensor_parameters, sensor_limit, lines, by_column)
+            s = line_of(u, v, sensor_model, sensor_parameters, sensor_limit, by_column) / lines
             if not abs(s - before) > _TOLERANCE:
                 break
         out[i, 0], out[i, 1] = u, v
