@@ -15,6 +15,7 @@ NAMES = {
     "solver": "time per iteration, memory and growth with the number of frames",
     "tracks": "errors of the tracks against the truth of rendered clips",
     "real": "the real clips against what is known of their cameras, and against each other",
+    "parts": "parts of the real clips, each by itself: whether what they say of one camera agrees",
     "coverage": "whether error bars hold on drawn clips, and whether footage that determines nothing is flagged",
     "frames": "fills a folder for --frames-cache with drawn clips that a GPU renders",
     "exposure": "whether error bars hold under motion blur",

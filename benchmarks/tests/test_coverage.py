@@ -15,6 +15,7 @@ from benchmarks.draws import SEEDS, Content, clip_of, content_of, draw, texture_
 from benchmarks.intervals import coverage, failing, half_width_over_deviation, half_widths, probability_of, scores_of
 from benchmarks.pool import map_in_processes
 from benchmarks.projection import CENTRE, CORNERS, grid, length_in_sigmas, projection_errors
+from benchmarks.parts import agreement as agreement_of_parts
 from benchmarks.real import KEYS, agreement, phone_is_inside, z_scores
 from benchmarks.real import figures_of as real_figures
 from rssc.datasets.golden import PARAMETERS
@@ -241,6 +242,13 @@ def test_real_clips_fail_where_an_ok_misses_or_folders_disagree():
     assert real_figures(sure, [off] * 5, right, right)["missed"] == [f"{key} fx" for key in KEYS.values()]
     flagged = [replace(off, status="weak")] * 5
     assert real_figures(sure, flagged, right, right)["missed_and_ok"] == 0
+
+
+def test_parts_of_a_clip_agree_or_not():
+    parts = [calibration(Lens("pinhole", fx, 500, 320, 240)) for fx in (500.0, 501.0, 500.5)]
+    assert 0.5 < agreement_of_parts(parts)["fx"] < 1 and agreement_of_parts(parts)["fy"] == 1
+    assert agreement_of_parts([*parts, calibration(Lens("pinhole", 510, 500, 320, 240))])["fx"] < 1e-6
+    assert agreement_of_parts(parts[:1]) == {}
 
 
 def test_nothing_is_stored_of_the_seeds_for_fitting(monkeypatch, capsys):
