@@ -13,9 +13,9 @@ from benchmarks.coverage import DOUBTFUL, HOPELESS, drawn_cases, figures_of, tro
 from benchmarks.drawn_clips import READOUT, DrawnOutcome, frames_of, read_outcome
 from benchmarks.draws import SEEDS, Content, clip_of, content_of, draw, texture_share
 from benchmarks.intervals import coverage, failing, half_width_over_deviation, half_widths, probability_of, scores_of
+from benchmarks.parts import agreement as agreement_of_parts
 from benchmarks.pool import map_in_processes
 from benchmarks.projection import CENTRE, CORNERS, grid, length_in_sigmas, projection_errors
-from benchmarks.parts import agreement as agreement_of_parts
 from benchmarks.real import KEYS, agreement, phone_is_inside, z_scores
 from benchmarks.real import figures_of as real_figures
 from rssc.datasets.golden import PARAMETERS
