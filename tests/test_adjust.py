@@ -10,6 +10,7 @@ import rssc
 from rssc.datasets.golden import adjust_golden, deviation
 from rssc.errors import InputError
 from rssc.inference.lens_priors import lens_priors
+from rssc.inference.shared_errors import measure_influence
 from rssc.kernels import lie
 from rssc.model import LENS_MODELS, Camera, Lens, Neighbours, Scene, Shutter, Tracks, Trajectory
 from rssc.model.poses import camera_centres
@@ -17,6 +18,7 @@ from rssc.model.similarity import fit_similarity
 from rssc.simulation.clip import typical_lens
 from rssc.simulation.scenes import simulate_scene
 from rssc.solver import METHODS, AdjustOptions, Prior
+from rssc.solver.bundle import with_covariance
 from rssc.solver.problem import build_problem, link_neighbours, with_parameters, with_spline
 
 
@@ -308,3 +310,13 @@ def turning_scene(rng, noise):
     often = tracks.lengths >= 3
     poses = trajectory.cam_from_world(np.arange(frames) + 0.3)
     return Scene(camera, tracks.select_points(often), points[often], poses, trajectory=trajectory)
+
+
+def test_where_a_point_is_not_seen_any_more_nothing_is_known():
+    """A lens that went astray lost a point as its row was predicted anew: numpy then found no eigenvalues."""
+    found = rssc.adjust(simulate_scene(2, frame_count=10, point_count=60).scene, method="te", max_iterations=3)
+    points = found.scene.points.copy()
+    points[0] = camera_centres(found.scene.cam_from_world)[0] - 1e3 * found.scene.cam_from_world[0, 2, :3]
+    lost = with_covariance(replace(found, scene=replace(found.scene, points=points)))
+    assert np.isinf(np.diag(lost.covariance.matrix)).all()
+    assert measure_influence(lost) is None

@@ -243,7 +243,11 @@ class _Walk:
     def _keep(self, model: str, found: Adjustment | None) -> None:
         if found is None:
             return
-        self.done[model] = found = with_covariance(found)
+        found = with_covariance(found)
+        if self.done and not np.isfinite(found.covariance.matrix).all():
+            # It ended where nothing is known, or beside a point: where there are others, it is no answer.
+            return
+        self.done[model] = found
         if model not in self._hopeless:
             # Asked for later, and at hand now that the same linearisation is.
             measure_influence(found)

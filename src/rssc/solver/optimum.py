@@ -5,6 +5,8 @@ Each needs the same linearisation, which costs as much as an iteration, and they
 
 from typing import NamedTuple
 
+import numpy as np
+
 from rssc.kernels.bundle.residuals import State
 from rssc.model.scene import Scene
 from rssc.solver.options import AdjustOptions, Loss
@@ -19,7 +21,8 @@ class Optimum(NamedTuple):
     problem: Problem
     state: State
     linear: Linearisation | None
-    """Undamped; None where it is singular."""
+    """Undamped; None where it is singular, or a point lies where the lens shows nothing: rows are predicted anew, and
+    one may be there now."""
 
 
 class _Latest:
@@ -50,6 +53,8 @@ def keep_optimum(scene: Scene, options: AdjustOptions, loss: Loss, problem: Prob
 
 def _is_regular(problem: Problem, linear: Linearisation) -> bool:
     """Found out once: a factorisation that fails leaves nothing to factor."""
+    if not np.isfinite(linear.reduced.totals[0]):
+        return False
     try:
         return not problem.free_poses or bool(linear.pose_solver)
     except SingularError:
