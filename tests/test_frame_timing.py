@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rssc.inference.capture_jitter import find_jitter
+from rssc.inference import frame_timing
+from rssc.inference.capture_jitter import Jitter, find_jitter
 from rssc.inference.frame_timing import TIMING, choose_times, find_jumps
 from rssc.inference.motion import loose_prior
 from rssc.inference.robust import robust_adjust
@@ -65,6 +66,14 @@ def test_frames_that_were_taken_unevenly_get_their_times():
     assert np.corrcoef(found.jitter, late)[0, 1] > 0.8
     errors = [abs(one.scene.camera.shutter.readout_ratio - 0.5) for one in (given, found.adjustment)]
     assert errors[1] < 0.5 * errors[0] or errors[1] < 0.003
+
+
+def test_jitter_that_the_tracks_do_not_want_is_none(monkeypatch):
+    """The steps of who walked once looked like a tenth of the frame interval."""
+    given, tracks, _, common = adjusted(None, 0.0)
+    offsets = 0.05 * np.random.default_rng(3).standard_normal(FRAMES)
+    monkeypatch.setattr(frame_timing, "find_jitter", lambda _: Jitter(offsets, 2 * TIMING.jitter_margin))
+    assert choose_times(given, tracks, {}, common).jitter is None
 
 
 def test_even_frames_and_poses_that_are_off_in_any_direction_are_no_jitter():

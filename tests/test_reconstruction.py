@@ -345,3 +345,15 @@ def test_lenses_that_pairs_of_frames_explain_as_well_are_all_followed(monkeypatc
     monkeypatch.setattr(mapping, "judge", lambda _, model, method: SimpleNamespace(
         model=model, order=-share[model.lens.model], inlier_fraction=share[model.lens.model]))  # fmt: skip
     assert [fit.model.lens.model for fit in mapping.map_keyframes(keyframes, guesses)] == followed
+
+
+def test_a_focal_length_that_pairs_of_frames_speak_against_is_taken_only_where_there_is_no_other():
+    def fit(focal, cost):
+        return SimpleNamespace(
+            model=SimpleNamespace(lens=centred_lens("radial", focal, 0.0, 640, 480)), order=(-46, cost)
+        )
+
+    guesses = [LensGuess(centred_lens("radial", focal, 0.0, 640, 480), 1.07) for focal in (724.0, 848.0)]
+    far, near, worse = fit(1776.0, 1.60), fit(516.0, 1.66), fit(510.0, 1.90)
+    assert mapping.best_of([far, near, worse], guesses) is near
+    assert mapping.best_of([far], guesses) is far

@@ -4,7 +4,7 @@ Stamps may be a host's times of arrival, a file's rate not the camera's, and fra
 camera moves smoothly; with wrong times it seems to stumble, and its tracks are explained worse. All time bases have
 the same number of parameters, so that costs compare. Missing frames are then looked for where the image moves farther
 from one frame to the next than before and after, and tried one after the other. Jitter that is left is estimated from
-the camera's way (`capture_jitter`), and becomes a part of the times.
+the camera's way (`capture_jitter`), and becomes a part of the times where the tracks are then explained better.
 """
 
 from collections.abc import Mapping
@@ -167,7 +167,11 @@ def _with_jitter(best: Timing, common: AdjustOptions, rounds: int) -> Timing:
         if found is None or found.evidence < TIMING.jitter_margin:
             break
         times = scene.frame_times + found.offsets
-        if not np.all(np.diff(times) > 0) or (tried := _adjusted(best.adjustment, times, common)) is None:
+        if not np.all(np.diff(times) > 0):
+            break
+        tried = _adjusted(best.adjustment, times, common)
+        # Steps of who walks also make a way stumble; but then the tracks do not want these times.
+        if tried is None or not _evidence_for(tried, best.adjustment) > 0:
             break
         offsets = found.offsets if best.jitter is None else best.jitter + found.offsets
         best = replace(best, adjustment=tried, jitter=offsets, jitter_evidence=best.jitter_evidence + found.evidence)

@@ -64,8 +64,11 @@ class MappingConstants(Constants):
     """... the largest ..."""
     most_growth: float = 4.0
     """Largest focal length of a mapped camera, over the guess that it began with."""
+    far_growth: float = 2.0
+    """The same over the lens that pairs of frames explain best: what ends beyond is taken only where there is nothing
+    else. Blurred frames of a Kinect were explained a little better at three times its focal length."""
     max_distortion: float = 1.0
-    """... and its largest first distortion coefficient."""
+    """Its largest first distortion coefficient."""
 
 
 MAPPING = MappingConstants()
@@ -90,6 +93,12 @@ class Fit:
         return -len(self.model.poses), self.cost
 
 
+def best_of(fits: Sequence[Fit], guesses: Sequence[LensGuess]) -> Fit:
+    """The fit that explains most, among those whose focal length pairs of frames do not speak against."""
+    longest = MAPPING.far_growth * guesses[0].lens.fx
+    return min(fits, key=lambda fit: (fit.model.lens.fx > longest, fit.order))
+
+
 def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> list[Fit]:
     """The first attempt that explains the keyframes well enough, or the best of all; and those of other lenses that
     pairs of frames explain as well.
@@ -104,7 +113,7 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> list[Fi
     best: Fit | None = None
     close: list[Fit] = []
     for guess, method in attempts:
-        is_close = method == "global" and guess.cost < MAPPING.close_guess * guesses[0].cost
+        is_close = method == "global" and _is_close(guess, guesses)
         if best is not None and _is_enough(best, keyframes) and not is_close:
             continue
         mapper = map_globally if method == "global" else map_incrementally
@@ -122,6 +131,11 @@ def map_keyframes(keyframes: Keyframes, guesses: Sequence[LensGuess]) -> list[Fi
             f"use at least {MAPPING.min_frames} frames of a static scene in which the camera moves sideways and turns."
         )
     return [best, *(fit for fit in close if fit is not best)]
+
+
+def _is_close(guess: LensGuess, guesses: Sequence[LensGuess]) -> bool:
+    """Whether pairs of frames explain a lens about as well as the best one."""
+    return guess.cost < MAPPING.close_guess * guesses[0].cost
 
 
 def _is_usable(fit: Fit) -> bool:

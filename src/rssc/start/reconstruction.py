@@ -38,7 +38,7 @@ from rssc.start.keyframes import (
     wide_pairs,
 )
 from rssc.start.lens_search import LensGuess, families_of, rank_lenses
-from rssc.start.mapping import MAPPING, Fit, choose_lens, map_keyframes, parallax, refine_readout
+from rssc.start.mapping import MAPPING, Fit, best_of, choose_lens, map_keyframes, parallax, refine_readout
 from rssc.start.rough_readout import rectified, rough_readout
 from rssc.start.start import Axis, Start, interpolate_poses
 
@@ -129,7 +129,8 @@ def reconstruct(
 
     report(0.65)
     found = [_refined(keyframes, fit, guesses, views_at, readout_ratio) for fit in mapped]
-    readout_ratio, keyframes, fit = min(found, key=lambda one: one[2].order)
+    fit = best_of([fit for _, _, fit in found], guesses)
+    readout_ratio, keyframes, _ = next(one for one in found if one[2] is fit)
     views = views_at(readout_ratio)
 
     report(0.95)
