@@ -75,6 +75,8 @@ def test_a_lens_that_breathes_a_little_is_put_right_and_only_said():
     found, camera = inferred("focus_breathing", 0.001)
     assert found.departures == () and find_wrong_models(found) == []
     assert [one.cause for one in find_slight(found)] == ["focus_breathing"]
+    (slight,) = found.slight
+    assert find_slight(replace(found, slight=(replace(slight, amount=2e-5),))) == []
     assert found.uncertainty.parts["camera"]["fx"] > 0
     lens = found.adjustment.scene.camera.lens
     assert abs(lens.fx - camera.lens.fx) < 3 * found.covariance.sigma("fx")

@@ -52,6 +52,9 @@ class CauseConstants(Constants):
     compressed_departure: float = 2.0
     """Amount of a departure, over the noise of the tracks, up to which compression may be all of it. There it was 0.3
     to 1.6."""
+    said_change: float = 1e-4
+    """Change of the focal length, as a share of it, below which it is put right without a word: a rendered clip of a
+    rigid camera had less than half of it."""
 
 
 CAUSE_LIMITS = CauseConstants()
@@ -78,7 +81,11 @@ def find_suspected(inference: Inference) -> list[Finding]:
 
 def find_slight(inference: Inference) -> list[Finding]:
     """What is certain, but too small to be held against footage: only said."""
-    found = [_of_departure(one, 1.0) for one in inference.slight if one.cause == "focus_breathing"]
+    found = [
+        _of_departure(one, 1.0)
+        for one in inference.slight
+        if one.cause == "focus_breathing" and one.amount >= CAUSE_LIMITS.said_change
+    ]
     return [replace(one, words=f"{one.words}: too little to do harm, and put right.") for one in found]
 
 
